@@ -1,0 +1,1 @@
+"""The rules of the product, pure: standard library and `regex` only (SPEC.md)."""

@@ -1,0 +1,1 @@
+"""What every process needs, once: settings, broker, delivery harness, relay, health, metrics, logs."""

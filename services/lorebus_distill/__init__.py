@@ -1,0 +1,1 @@
+"""The consumer that turns finished sessions into lessons."""

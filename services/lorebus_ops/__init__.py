@@ -1,0 +1,1 @@
+"""The lorebus command: local stack, demo, migrations, keys."""

@@ -1,0 +1,1 @@
+"""The consumer that keeps each agent config under its cap."""

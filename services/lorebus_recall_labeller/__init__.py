@@ -1,0 +1,1 @@
+"""The consumer that records recalls and labels them with how their session ended."""

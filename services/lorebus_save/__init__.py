@@ -1,0 +1,1 @@
+"""The consumer that keeps lessons and counts how often each is confirmed."""
