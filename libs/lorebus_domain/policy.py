@@ -1,7 +1,7 @@
 """Every number and fixed text of the product, each once, beside the section of SPEC.md it comes from.
 
-The rule that must not break: no other module holds such a number. Code reads `policy.NAME`; tests and documents
-repeat the value literally, so that a change here is seen there.
+The rule that must not break: no other module holds such a number. Code reads `policy.NAME`; tests and
+documents repeat the value literally, so that a change here is seen there.
 """
 
 from typing import Final
@@ -22,8 +22,8 @@ DISTILL_MAX_TOOL_CALLS: Final = 25
 DISTILL_MAX_LESSONS: Final = 5
 # ARCHITECTURE.md, "Distill never calls a model inside a consumer": attempts are counted at the claim.
 DISTILL_MAX_ATTEMPTS: Final = 5
-# Section 4 asks for "a stated length" of each call's input and of its output. 25 calls with two texts of 2 000 code
-# points each are at most 100 000 code points, which fits the context of every model that an organization may name.
+# Section 4 asks for "a stated length" of each call's input and of its output. 25 calls with two texts of
+# 2 000 code points each are at most 100 000 code points, which fits the context of the usual models.
 DISTILL_CALL_TEXT_CHARS: Final = 2_000
 
 # Section 5: recall.
@@ -38,7 +38,8 @@ PACK_HEADING: Final = "## Recalled memory (ranked for this task)"
 PACK_HEADER: Final = PACK_HEADING + "\n\n"
 PACK_NEWEST_CANDIDATES: Final = 250
 PACK_IMPORTANT_CANDIDATES: Final = 250
-# RELEVANCE.md, "Which candidates": what `memory_pack_reach = all` adds where a scope holds more than the two above.
+# RELEVANCE.md, "Which candidates": what `memory_pack_reach = all` adds, where a scope holds more entries than
+# the two limits above take together.
 PACK_REACH_CANDIDATES: Final = 250
 PACK_REACH_ABOVE_ENTRIES: Final = PACK_NEWEST_CANDIDATES + PACK_IMPORTANT_CANDIDATES
 # The first 16 and the last 16 distinct terms of a cue.
@@ -71,6 +72,9 @@ PRUNE_CHUNK: Final = 1_000
 MAX_BODY_BYTES: Final = 1_048_576
 MAX_TEXT_CHARS: Final = 10_000
 MAX_ENTRIES_PER_SAVE: Final = 100
+# A session's task is not a memory text: real ones are longer than 10 000 code points, and refusing one would
+# lose the session's lessons. This bound only keeps an event well under what a broker takes.
+MAX_TASK_CHARS: Final = 100_000
 # Deeper JSON than any client of ours sends, and far from where a parser's recursion ends.
 MAX_JSON_DEPTH: Final = 64
 LIST_PER_PAGE_DEFAULT: Final = 20
