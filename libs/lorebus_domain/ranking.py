@@ -1,0 +1,194 @@
+"""Ranking the candidates of a `pack` and taking what fits.
+
+The rule that must not break: a pack never exceeds its top_k or its budget, and is the same whatever order the
+candidates come in (SPEC.md section 5, "pack"). Texts are not needed: lengths and fingerprints decide, so that
+a load fetches only the texts it hands out.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+from uuid import UUID
+
+from lorebus_domain import policy
+from lorebus_domain.relevance import relevances
+from lorebus_domain.terms import terms
+
+_DAY: Final = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An entry that a pack may hand out: importance in [0, 1], `created_at` with a time zone."""
+
+    memory_id: UUID
+    fingerprint: bytes
+    text_chars: int
+    importance: float
+    created_at: datetime
+    terms: tuple[str, ...]
+
+
+class PassReason(StrEnum):
+    """Why a candidate is not in the pack."""
+
+    DUPLICATE = "duplicate"
+    OVER_BUDGET = "over_budget"
+    BEYOND_TOP_K = "beyond_top_k"
+
+
+@dataclass(frozen=True, slots=True)
+class PackEntry:
+    """An entry handed out: `rank` counts from 1 in the pack, the score and its parts are in [0, 1]."""
+
+    memory_id: UUID
+    rank: int
+    score: float
+    relevance: float
+    importance: float
+    recency: float
+
+
+@dataclass(frozen=True, slots=True)
+class PassedOver:
+    """A candidate left out: `rank_in_order` counts from 1 among all candidates, those handed out included."""
+
+    memory_id: UUID
+    rank_in_order: int
+    reason: PassReason
+    score: float
+    relevance: float
+    importance: float
+    recency: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """What is handed out, best first, and what is not, in ranking order: together every candidate once."""
+
+    entries: tuple[PackEntry, ...]
+    passed_over: tuple[PassedOver, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    candidate: Candidate
+    score: float
+    relevance: float
+    recency: float
+
+
+def recency(created_at: datetime, now: datetime) -> float:
+    """0.5 to the power of the age in half-lives of 30 days: in [0, 1], and 1 for a date in the future.
+
+    Source: SPEC.md section 5.
+    """
+    age_days = max(0.0, (now - created_at) / _DAY)
+    return float(0.5 ** (age_days / policy.PACK_HALF_LIFE_DAYS))
+
+
+def rank_pack(
+    candidates: Sequence[Candidate],
+    *,
+    cue: str,
+    now: datetime,
+    top_k: int,
+    budget_chars: int = policy.PACK_BUDGET_CHARS,
+) -> Pack:
+    """The pack of at most `top_k` entries whose rendered text has at most `budget_chars` code points.
+
+    A candidate that does not fit is passed over and smaller ones after it are still taken. Whatever the walk
+    did not come to, because `top_k` was reached, is `beyond_top_k`.
+
+    Raises:
+        ValueError: `top_k` is below 1.
+
+    Source: SPEC.md section 5, "pack".
+    """
+    if top_k < policy.TOP_K_MIN:
+        raise ValueError(f"top_k is at least {policy.TOP_K_MIN}, not {top_k}")
+    packing = _Packing(top_k, budget_chars)
+    entries: list[PackEntry] = []
+    passed_over: list[PassedOver] = []
+    for rank_in_order, scored in enumerate(_ranked(candidates, cue, now), start=1):
+        reason = packing.reason_to_pass(scored.candidate)
+        if reason is None:
+            packing.take(scored.candidate)
+            entries.append(_entry(scored, rank=len(entries) + 1))
+        else:
+            passed_over.append(_passed_over(scored, rank_in_order, reason))
+    return Pack(tuple(entries), tuple(passed_over))
+
+
+class _Packing:
+    """What is in the pack so far, and so what still may come in."""
+
+    def __init__(self, top_k: int, budget_chars: int) -> None:
+        self._free_places = top_k
+        # Each text is charged the separator before it; the first has none.
+        self._free_chars = budget_chars - len(policy.PACK_HEADER) + len(policy.TEXT_SEPARATOR)
+        self._fingerprints: set[bytes] = set()
+
+    def reason_to_pass(self, candidate: Candidate) -> PassReason | None:
+        if self._free_places == 0:
+            return PassReason.BEYOND_TOP_K
+        if candidate.fingerprint in self._fingerprints:
+            return PassReason.DUPLICATE
+        if len(policy.TEXT_SEPARATOR) + candidate.text_chars > self._free_chars:
+            return PassReason.OVER_BUDGET
+        return None
+
+    def take(self, candidate: Candidate) -> None:
+        self._free_places -= 1
+        self._free_chars -= len(policy.TEXT_SEPARATOR) + candidate.text_chars
+        self._fingerprints.add(candidate.fingerprint)
+
+
+def _ranked(candidates: Sequence[Candidate], cue: str, now: datetime) -> list[_Scored]:
+    """Best first; equal scores by importance, then newest, then highest id."""
+    overlap = relevances(terms(cue), [candidate.terms for candidate in candidates])
+    scored = [
+        _scored(candidate, relevance, now) for candidate, relevance in zip(candidates, overlap, strict=True)
+    ]
+    scored.sort(key=_ranking_key, reverse=True)
+    return scored
+
+
+def _scored(candidate: Candidate, relevance: float, now: datetime) -> _Scored:
+    youth = recency(candidate.created_at, now)
+    score = (
+        policy.PACK_WEIGHT_RELEVANCE * relevance
+        + policy.PACK_WEIGHT_IMPORTANCE * candidate.importance
+        + policy.PACK_WEIGHT_RECENCY * youth
+    )
+    return _Scored(candidate, round(score, policy.PACK_SCORE_DECIMALS), relevance, youth)
+
+
+def _ranking_key(scored: _Scored) -> tuple[float, float, datetime, int]:
+    candidate = scored.candidate
+    return (scored.score, candidate.importance, candidate.created_at, candidate.memory_id.int)
+
+
+def _entry(scored: _Scored, *, rank: int) -> PackEntry:
+    return PackEntry(
+        memory_id=scored.candidate.memory_id,
+        rank=rank,
+        score=scored.score,
+        relevance=scored.relevance,
+        importance=scored.candidate.importance,
+        recency=scored.recency,
+    )
+
+
+def _passed_over(scored: _Scored, rank_in_order: int, reason: PassReason) -> PassedOver:
+    return PassedOver(
+        memory_id=scored.candidate.memory_id,
+        rank_in_order=rank_in_order,
+        reason=reason,
+        score=scored.score,
+        relevance=scored.relevance,
+        importance=scored.candidate.importance,
+        recency=scored.recency,
+    )
