@@ -1,0 +1,229 @@
+"""The four workflow types (SPEC.md section 2); their schemas are generated from the models that validate."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from lorebus_contracts.events import EntryBody
+from lorebus_contracts.fields import Count, PrincipalRef, TaskText, TopK, Uuid
+from lorebus_contracts.wire import WireModel
+from lorebus_domain import policy
+from lorebus_domain.recall import Strategy
+
+VERSION: Final = "1.0"
+KIND: Final = "linear"
+LIBRARY: Final = "App-agents"
+TRIGGERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "internal": ("internal.invocation",),
+}
+
+
+class WorkflowType(StrEnum):
+    """The names by which runs are started and told apart."""
+
+    MEMORY_LOAD = "agents.memory-load"
+    MEMORY_DISTILL = "agents.memory-distill"
+    MEMORY_SAVE = "agents.memory-save"
+    MEMORY_PRUNE = "agents.memory-prune"
+
+
+class State(StrEnum):
+    """All four types are linear: initiated, run, completed; any may fail."""
+
+    INITIATED = "initiated"
+    RUN = "run"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+    @property
+    def is_terminal(self) -> bool:
+        """Nothing follows."""
+        return self in {State.COMPLETED, State.FAILED}
+
+
+class StateDescriptor(WireModel):
+    """A state with its flags."""
+
+    name: State
+    initial: bool = False
+    terminal: bool = False
+    success: bool = False
+    auto_advance: bool = False
+
+
+class Transition(WireModel):
+    """A step between states; `*` stands for any state that is not terminal."""
+
+    name: str
+    source: str
+    target: State
+
+
+STATES: Final = (
+    StateDescriptor(name=State.INITIATED, initial=True, auto_advance=True),
+    StateDescriptor(name=State.RUN, auto_advance=True),
+    StateDescriptor(name=State.COMPLETED, terminal=True, success=True),
+    StateDescriptor(name=State.FAILED, terminal=True),
+)
+TRANSITIONS: Final = (
+    Transition(name="run", source=State.INITIATED, target=State.RUN),
+    Transition(name="complete", source=State.RUN, target=State.COMPLETED),
+    Transition(name="fail", source="*", target=State.FAILED),
+)
+
+
+class ScopeInput(WireModel):
+    """The scope every run is started for; it must be one and belong together."""
+
+    organization_uuid: Uuid = Field(description="The key's own organization.")
+    agent_config_uuid: Uuid
+
+
+class LoadInput(ScopeInput):
+    """An explicit recall."""
+
+    session_uuid: Uuid
+    cue: TaskText | None = Field(default=None, description="Left out: the session's task.")
+    strategy: Strategy | None = Field(default=None, description="Left out: the agent config's.")
+    top_k: TopK | None = Field(default=None, description="Left out: the agent config's.")
+
+
+class DistillInput(ScopeInput):
+    """A session that ended and is to be distilled, once."""
+
+    session_uuid: Uuid
+
+
+class SaveInput(ScopeInput):
+    """Entries to keep."""
+
+    session_uuid: Uuid
+    entries: Annotated[tuple[EntryBody, ...], Field(min_length=1, max_length=policy.MAX_ENTRIES_PER_SAVE)]
+    principal_ref: PrincipalRef | None = Field(
+        default=None, description="Whose memory this is; left out, it is the session's own caller."
+    )
+
+
+class PruneInput(ScopeInput):
+    """An agent config to cut down."""
+
+    max_entries: Count | None = Field(default=None, description="Left out: the agent config's cap.")
+
+
+class FailureOutput(WireModel):
+    """What a failed run says, all seven together."""
+
+    error: str | None = None
+    error_type: str | None = None
+    failed_at: str | None = None
+    failed_at_state: State | None = None
+    failed_layer: str | None = None
+    failed_step: str | None = None
+    failure_reason: str | None = None
+
+
+class EntryOutcome(StrEnum):
+    """What became of one entry of a save."""
+
+    SAVED = "saved"
+    REINFORCED = "reinforced"
+    SKIPPED = "skipped"
+
+
+class EntryResult(WireModel):
+    """One entry of a save, by its position in the request."""
+
+    position: Count
+    outcome: EntryOutcome
+    memory_id: Uuid | None = None
+    reason: str | None = None
+
+
+class SaveOutput(FailureOutput):
+    """What a save did."""
+
+    saved: Count = 0
+    skipped: Count = 0
+    reinforced: Count = 0
+    skipped_reason: str | None = None
+    results: tuple[EntryResult, ...] = ()
+    session_uuid: Uuid
+    agent_config_uuid: Uuid
+    organization_uuid: Uuid
+
+
+class DistillOutput(FailureOutput):
+    """The save run that a distill started, or why there is none."""
+
+    save_workflow_id: Uuid | None = None
+    lessons: Count = 0
+    skipped_reason: str | None = None
+    provider: str | None = None
+    provider_version: str | None = None
+
+
+class LoadOutput(WireModel):
+    """What a load gave; `memory` is the serialized text."""
+
+    memory: str
+    count: Count
+    pack_id: Uuid | None = None
+
+
+class PruneOutput(FailureOutput):
+    """What a prune took away and left."""
+
+    deleted: Count = 0
+    remaining: Count = 0
+    skipped_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowDescriptor:
+    """A type with the models that validate it."""
+
+    workflow_type: WorkflowType
+    description: str
+    input: type[ScopeInput]
+    output: type[WireModel]
+
+
+WORKFLOWS: Final[Mapping[WorkflowType, WorkflowDescriptor]] = {
+    d.workflow_type: d
+    for d in (
+        WorkflowDescriptor(
+            WorkflowType.MEMORY_LOAD, "Hand out the memory for a session.", LoadInput, LoadOutput
+        ),
+        WorkflowDescriptor(
+            WorkflowType.MEMORY_DISTILL,
+            "Learn lessons from a session that ended.",
+            DistillInput,
+            DistillOutput,
+        ),
+        WorkflowDescriptor(
+            WorkflowType.MEMORY_SAVE, "Keep entries, each counted once.", SaveInput, SaveOutput
+        ),
+        WorkflowDescriptor(
+            WorkflowType.MEMORY_PRUNE, "Cut an agent config down to its cap.", PruneInput, PruneOutput
+        ),
+    )
+}
+
+
+def describe(descriptor: WorkflowDescriptor) -> dict[str, object]:
+    """The descriptor as the schema route shows it; `input` and `output` are JSON Schemas."""
+    return {
+        "name": descriptor.workflow_type.value,
+        "description": descriptor.description,
+        "kind": KIND,
+        "library": LIBRARY,
+        "version": VERSION,
+        "triggers": {kind: list(names) for kind, names in TRIGGERS.items()},
+        "input": descriptor.input.model_json_schema(),
+        "output": descriptor.output.model_json_schema(mode="serialization"),
+        "states": [state.model_dump(mode="json") for state in STATES],
+        "transitions": [step.model_dump(mode="json") for step in TRANSITIONS],
+    }
