@@ -1,0 +1,166 @@
+"""Session tokens: what a runner shows to act for one session, and for nothing else.
+
+The rule that must not break: organization, config, session and caller come from a verified token and never
+from a body (SPEC.md section 6), and a token that is wrong in any way is refused in one and the same manner.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+import jwt
+
+from lorebus_domain.visibility import Actor, Caller, CallerKind, EndUser, NoCaller, resolve_caller
+
+ISSUER: Final = "lorebus"
+AUDIENCE: Final = "lorebus-gateway"
+ALGORITHM: Final = "HS256"
+LEEWAY: Final = timedelta(seconds=10)
+MIN_SECRET_CHARS: Final = 32
+"""HS256 needs a secret at least as long as its digest (RFC 7518 section 3.2)."""
+
+_MAX_REMEMBERED: Final = 10_000
+_REQUIRED: Final = ("exp", "iat", "aud", "iss", "sub", "org", "cfg", "caller")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionClaims:
+    """What a token fixes: the session, what it belongs to, and who it acts for."""
+
+    organization_uuid: UUID
+    agent_config_uuid: UUID
+    session_uuid: UUID
+    caller: Caller
+
+
+@dataclass(frozen=True, slots=True)
+class _Verified:
+    claims: SessionClaims
+    expires_at: int
+
+
+class InvalidTokenError(Exception):
+    """The token is not one of ours, or no longer; the reason is for our log and never for the answer."""
+
+
+class SessionTokens:
+    """Mints and verifies session tokens with a list of secrets, so that a secret can be replaced.
+
+    The first secret mints, all of them verify: put a new secret in front, and take the old one away when its
+    last token has expired. A token names its secret in the `kid` header.
+    """
+
+    def __init__(
+        self, secrets: Sequence[str], *, lifetime: timedelta, clock: Callable[[], float] = time.time
+    ) -> None:
+        """Take at least one secret of 32 characters or more.
+
+        Raises:
+            ValueError: there is no secret, or one is too short.
+        """
+        if not secrets:
+            raise ValueError("at least one token secret is needed")
+        if any(len(secret) < MIN_SECRET_CHARS for secret in secrets):
+            raise ValueError(f"a token secret has at least {MIN_SECRET_CHARS} characters")
+        self._secrets = {key_id(secret): secret for secret in secrets}
+        self._verified: dict[str, _Verified] = {}
+        self._minting_key_id = key_id(secrets[0])
+        self._lifetime = lifetime
+        self._clock = clock
+
+    def mint(self, claims: SessionClaims, *, now: datetime) -> tuple[str, datetime]:
+        """A token for `claims` and the time it expires, in whole seconds."""
+        issued_at = now.replace(microsecond=0)
+        expires_at = issued_at + self._lifetime
+        kind, ref = _caller_claim(claims.caller)
+        payload = {
+            "iss": ISSUER,
+            "aud": AUDIENCE,
+            "sub": str(claims.session_uuid),
+            "org": str(claims.organization_uuid),
+            "cfg": str(claims.agent_config_uuid),
+            "caller": {"kind": kind.value, "ref": ref},
+            "iat": int(issued_at.timestamp()),
+            "exp": int(expires_at.timestamp()),
+        }
+        headers = {"kid": self._minting_key_id}
+        secret = self._secrets[self._minting_key_id]
+        return jwt.encode(payload, secret, algorithm=ALGORITHM, headers=headers), expires_at
+
+    def verify(self, token: str) -> SessionClaims:
+        """The claims of a token that is ours, unaltered and not expired (10 seconds of leeway).
+
+        A runner shows its token with every call, so a verified one is remembered; that it has not expired is
+        looked at each time.
+
+        Raises:
+            InvalidTokenError: anything else.
+        """
+        verified = self._verified.get(token)
+        if verified is None:
+            verified = self._decoded(token)
+            if len(self._verified) >= _MAX_REMEMBERED:
+                self._verified.clear()
+            self._verified[token] = verified
+        if self._clock() >= verified.expires_at + LEEWAY.total_seconds():
+            raise InvalidTokenError("expired")
+        return verified.claims
+
+    def _decoded(self, token: str) -> _Verified:
+        try:
+            return _verified(self._decode(token))
+        except (jwt.PyJWTError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+            # Some of what PyJWT and UUID raise for odd input quotes it, so only the kind of error is kept.
+            raise InvalidTokenError(type(error).__name__) from error
+
+    def _decode(self, token: str) -> Mapping[str, Any]:
+        secret = self._secrets[jwt.get_unverified_header(token)["kid"]]
+        decoded: Mapping[str, Any] = jwt.decode(
+            token,
+            secret,
+            algorithms=[ALGORITHM],
+            audience=AUDIENCE,
+            issuer=ISSUER,
+            leeway=LEEWAY,
+            options={"require": list(_REQUIRED), "strict_aud": True, "verify_exp": False},
+        )
+        return decoded
+
+
+def key_id(secret: str) -> str:
+    """The name of a secret in a token's `kid` header: eight hex digits that tell nothing about it."""
+    return hashlib.sha256(b"lorebus token key id\0" + secret.encode()).hexdigest()[:8]
+
+
+def _caller_claim(caller: Caller) -> tuple[CallerKind, str | None]:
+    match caller:
+        case NoCaller():
+            return CallerKind.NONE, None
+        case EndUser(ref=ref):
+            return CallerKind.END_USER, ref
+        case Actor(ref=ref):
+            return CallerKind.ACTOR, ref
+
+
+def _verified(payload: Mapping[str, Any]) -> _Verified:
+    # PyJWT takes "1700000000" for a time; a time that is text was not minted here.
+    if type(payload["exp"]) is not int or type(payload["iat"]) is not int:
+        raise TypeError("exp and iat are whole numbers")
+    caller = payload["caller"]
+    claims = SessionClaims(
+        organization_uuid=UUID(payload["org"]),
+        agent_config_uuid=UUID(payload["cfg"]),
+        session_uuid=UUID(payload["sub"]),
+        caller=resolve_caller(CallerKind(caller["kind"]), _ref(caller["ref"])),
+    )
+    return _Verified(claims, payload["exp"])
+
+
+def _ref(value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    raise TypeError("a caller's reference is text or null")
