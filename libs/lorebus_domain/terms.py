@@ -6,7 +6,8 @@ because the terms of a cue only ever meet terms of the same version (RELEVANCE.m
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from functools import lru_cache
+from operator import add
 from typing import Final
 
 import regex
@@ -46,8 +47,13 @@ _STRETCH: Final = regex.compile(
 )
 _HAN: Final = regex.compile(r"\p{Script=Han}")
 
+# Longer runs hardly ever come again, and would make the memory of words large.
+_REMEMBERED_RUN_CHARS: Final = 24
+_REMEMBERED_RUNS: Final = 8_192
+
 # A final `s` is a plural only in an ASCII word longer than this.
 _PLURAL_ABOVE_CHARS: Final = 3
+
 # The article al-, also after wa-, fa-, bi- or ka-, and lil-.
 _ARABIC_ARTICLE: Final = regex.compile(
     r"(?:[\u0648\u0641\u0628\u0643]?\u0627\u0644|\u0644\u0644)(?=\p{L}{3})"
@@ -63,10 +69,7 @@ def terms(text: str) -> tuple[str, ...]:
     """
     found: list[str] = []
     for run in _runs(text):
-        if run.isascii():
-            found.extend(_terms_of_ascii_run(run))
-        else:
-            found.extend(_terms_of_other_run(run))
+        found += _remembered_terms(run) if len(run) <= _REMEMBERED_RUN_CHARS else _terms_of_run(run)
     return tuple(found)
 
 
@@ -77,62 +80,64 @@ def _runs(text: str) -> list[str]:
     return _RUN_OR_EMOJI.findall(unicodedata.normalize("NFC", _DROPPED.sub("", decomposed)))
 
 
-def _terms_of_ascii_run(run: str) -> Iterator[str]:
+def _terms_of_run(run: str) -> tuple[str, ...]:
+    return _terms_of_ascii_run(run) if run.isascii() else _terms_of_other_run(run)
+
+
+# The same words come again and again, and looking one up is ten times faster than working it out.
+_remembered_terms: Final = lru_cache(maxsize=_REMEMBERED_RUNS)(_terms_of_run)
+
+
+def _terms_of_ascii_run(run: str) -> tuple[str, ...]:
     run = run.strip("_")
+    if not run:
+        return ()
     if len(run) > policy.TERM_MAX_RUN_CHARS:
         # Keys, hashes and encoded blobs: one term finds them again, their parts would only be noise.
-        yield run[: policy.TERM_MAX_RUN_CHARS].casefold()
-    elif run.islower() and run.isalpha():
-        yield from _word(run)
-    else:
-        # A dictionary keeps each term of the run once, in order.
-        yield from dict.fromkeys(term for text in _run_and_its_parts(run) for term in _word(text))
+        return (run[: policy.TERM_MAX_RUN_CHARS].casefold(),)
+    texts = [run]
+    if not (run.islower() and run.isalpha()):
+        parts = _ASCII_PART.findall(run)
+        texts += [part for part in parts if len(part) > 1 < len(parts)]
+    # A dictionary keeps each term of the run once, in order.
+    return tuple(dict.fromkeys(term for text in texts if (term := _word(text))))
 
 
-def _run_and_its_parts(run: str) -> Iterator[str]:
-    if run:
-        yield run
-    parts = _ASCII_PART.findall(run)
-    if len(parts) > 1:
-        yield from (part for part in parts if len(part) > 1)
-
-
-def _terms_of_other_run(run: str) -> Iterator[str]:
+def _terms_of_other_run(run: str) -> tuple[str, ...]:
+    found: list[str] = []
     for stretch in _STRETCH.finditer(run):
         text = stretch.group()
         match stretch.lastgroup:
             case "paired":
-                yield from _singles_and_pairs(text)
+                found += _singles_and_pairs(text)
             case "tripled":
-                yield from _neighbours(text, 3)
+                found += _triples(text)
             case _:
                 article = _ARABIC_ARTICLE.match(text)
-                yield from _word(text[article.end() :] if article else text)
+                found.append(_word(text[article.end() :] if article else text))
+    return tuple(filter(None, found))
 
 
-def _singles_and_pairs(stretch: str) -> Iterator[str]:
-    """A lone character gives itself once, Han or not."""
+def _singles_and_pairs(stretch: str) -> list[str]:
+    """Each Han character, then each pair of neighbours; a lone character, Han or not, gives itself once."""
     if len(stretch) == 1:
-        yield stretch
-        return
-    yield from _HAN.findall(stretch)
-    yield from _neighbours(stretch, 2)
+        return [stretch]
+    return [*_HAN.findall(stretch), *map(add, stretch, stretch[1:])]
 
 
-def _neighbours(stretch: str, size: int) -> Iterator[str]:
-    """Each run of `size` neighbours; a stretch that is shorter gives itself."""
-    for start in range(max(1, len(stretch) - size + 1)):
-        yield stretch[start : start + size]
+def _triples(stretch: str) -> list[str]:
+    """Each three neighbours; a shorter stretch gives itself."""
+    return [stretch[start : start + 3] for start in range(max(1, len(stretch) - 2))]
 
 
-def _word(text: str) -> Iterator[str]:
-    """The one term of a word, or none where it is a stop word."""
+def _word(text: str) -> str:
+    """The term of a word; '' where it is a stop word."""
     word = text.casefold()
     if word in STOP_WORDS:
-        return
+        return ""
     if word[-1] == "s" and len(word) > _PLURAL_ABOVE_CHARS and word.isascii() and word.isalpha():
         word = word if word[-2] in "sui" else word[:-1]
     if len(word) > policy.TERM_WORD_CHARS and (word.isalpha() or not _DIGIT_OR_UNDERSCORE.search(word)):
         word = word[: policy.TERM_WORD_CHARS]
     # Only a word with digits can still be long; PostgreSQL refuses to index one of more than 2 046 bytes.
-    yield word[: policy.TERM_MAX_RUN_CHARS]
+    return word[: policy.TERM_MAX_RUN_CHARS]
