@@ -97,8 +97,8 @@ def _terms_of_ascii_run(run: str) -> tuple[str, ...]:
         return (run[: policy.TERM_MAX_RUN_CHARS].casefold(),)
     texts = [run]
     if not (run.islower() and run.isalpha()):
-        parts = _ASCII_PART.findall(run)
-        texts += [part for part in parts if len(part) > 1 < len(parts)]
+        # A run of one part is that part, which the dictionary then has once.
+        texts += [part for part in _ASCII_PART.findall(run) if len(part) > 1]
     # A dictionary keeps each term of the run once, in order.
     return tuple(dict.fromkeys(term for text in texts if (term := _word(text))))
 

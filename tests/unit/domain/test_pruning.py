@@ -23,11 +23,11 @@ def numbers(plan: PrunePlan) -> list[int]:
 
 
 def test_lowest_importance_goes_first_then_oldest_then_lowest_id() -> None:
-    entries = [entry(5, 0.9, OLDER), entry(4, 0.2), entry(3, 0.2), entry(2, 0.2, OLDER), entry(1, 0.5)]
+    entries = [entry(5, 0.9, OLDER), entry(4, 0.2), entry(3, 0.2), entry(9, 0.2, OLDER), entry(1, 0.5)]
 
     plan = plan_prune(entries, 1)
 
-    assert numbers(plan) == [2, 3, 4, 1]
+    assert numbers(plan) == [9, 3, 4, 1]
     assert plan.remaining == 1
 
 

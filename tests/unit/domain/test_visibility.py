@@ -141,6 +141,7 @@ def test_scopes_sort_by_organization_config_and_principal_with_the_pool_first() 
     scopes = [
         MemoryScope(TWO, ONE, None),
         MemoryScope(ONE, TWO, "a"),
+        MemoryScope(ONE, TWO, ""),
         MemoryScope(ONE, ONE, "b"),
         MemoryScope(ONE, TWO, None),
         MemoryScope(ONE, ONE, "a:b"),
@@ -150,6 +151,7 @@ def test_scopes_sort_by_organization_config_and_principal_with_the_pool_first() 
         MemoryScope(ONE, ONE, "a:b"),
         MemoryScope(ONE, ONE, "b"),
         MemoryScope(ONE, TWO, None),
+        MemoryScope(ONE, TWO, ""),
         MemoryScope(ONE, TWO, "a"),
         MemoryScope(TWO, ONE, None),
     ]
