@@ -1,0 +1,70 @@
+"""Dead letters: a record that cannot be handled, set aside with its bytes untouched and its origin told.
+
+The rule that must not break: a record is acknowledged only after the broker has its dead letter.
+"""
+
+from datetime import UTC, datetime
+from typing import Final
+
+from aiokafka import ConsumerRecord
+
+from lorebus_contracts.wire import WireError
+from lorebus_domain.redaction import redact
+from lorebus_kit.bus import Record
+
+HEADER_PREFIX: Final = "lorebus-"
+ERROR_TEXT_CHARS: Final = 300
+
+
+def dead_letter(record: ConsumerRecord, *, topic: str, group: str, error: Exception) -> Record:
+    """The dead letter of `record`: same key, value and headers, plus where it came from and why.
+
+    Args:
+        record: as it was consumed.
+        topic: the plain name of the dead-letter topic.
+        group: the consumer group that gave up.
+        error: why.
+    """
+    told = {
+        "origin-topic": record.topic,
+        "origin-partition": str(record.partition),
+        "origin-offset": str(record.offset),
+        "origin-group": group,
+        "error-type": type(error).__name__,
+        "error-text": error_text(error),
+        "dead-lettered-at": datetime.now(UTC).isoformat(),
+    }
+    kept = [(name, value) for name, value in record.headers if is_text(name)]
+    lost = [name for name, _ in record.headers if not is_text(name)]
+    if lost:
+        told["undecodable-header-names"] = ",".join(
+            name.encode("utf-8", "surrogateescape").hex() for name in lost
+        )
+    return Record(
+        topic=topic,
+        key=record.key,
+        value=record.value,
+        headers=[*kept, *((HEADER_PREFIX + name, value.encode()) for name, value in told.items())],
+    )
+
+
+def is_text(name: str) -> bool:
+    """True if a header's name was UTF-8; what was not holds surrogates."""
+    return not any("\ud800" <= char <= "\udfff" for char in name)
+
+
+def error_text(error: Exception) -> str:
+    """What an error says, fit for headers and logs: one line, trimmed, secrets taken out.
+
+    Only our own errors are quoted, which never hold memory text; of others the type has to do.
+    """
+    text = str(error) if isinstance(error, WireError | RejectedError) else type(error).__name__
+    return redact(text.splitlines()[0][:ERROR_TEXT_CHARS] if text else "").text
+
+
+class RejectedError(Exception):
+    """A handler said that the event can never be handled; the text is the reason, from a closed set."""
+
+
+class UndecodableHeaderError(Exception):
+    """A header's name or value is not UTF-8."""

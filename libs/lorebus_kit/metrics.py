@@ -1,0 +1,68 @@
+"""The one registry of metrics. Labels come from closed sets, never from ids or texts."""
+
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+REGISTRY: Final = CollectorRegistry()
+
+_PARTITION: Final = ("topic", "group", "partition")
+_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+CONSUMED: Final = Counter(
+    "lorebus_consumed", "Records whose outcome is decided.", _PARTITION, registry=REGISTRY
+)
+APPLIED: Final = Counter("lorebus_applied", "Records that had their effect.", _PARTITION, registry=REGISTRY)
+DUPLICATE: Final = Counter(
+    "lorebus_duplicate", "Records whose effect was there already.", _PARTITION, registry=REGISTRY
+)
+SKIPPED: Final = Counter(
+    "lorebus_skipped", "Records that rightly have no effect.", (*_PARTITION, "reason"), registry=REGISTRY
+)
+DEAD_LETTERED: Final = Counter(
+    "lorebus_dead_lettered", "Records set aside for a person.", (*_PARTITION, "reason"), registry=REGISTRY
+)
+RETRIED: Final = Counter(
+    "lorebus_retried", "Batches tried again after a passing fault.", ("group",), registry=REGISTRY
+)
+HALTED: Final = Gauge(
+    "lorebus_halted",
+    "1 while the consumer stands still after too many dead letters.",
+    ("group",),
+    registry=REGISTRY,
+)
+BATCH_RECORDS: Final = Histogram(
+    "lorebus_batch_records",
+    "Records a batch.",
+    ("group",),
+    buckets=(1, 2, 5, 10, 25, 50, 100, 250, 500, 1000),
+    registry=REGISTRY,
+)
+HANDLER_SECONDS: Final = Histogram(
+    "lorebus_handler_seconds",
+    "From a batch's arrival to its commit.",
+    ("group",),
+    buckets=_SECONDS,
+    registry=REGISTRY,
+)
+END_TO_END_SECONDS: Final = Histogram(
+    "lorebus_end_to_end_seconds",
+    "From an event's occurred_at to the commit of its effect.",
+    ("topic",),
+    buckets=_SECONDS,
+    registry=REGISTRY,
+)
+LAG: Final = Gauge("lorebus_lag_records", "Records not yet handled.", _PARTITION, registry=REGISTRY)
+OUTBOX_PUBLISHED: Final = Counter(
+    "lorebus_outbox_published", "Outbox rows confirmed by the broker.", ("topic",), registry=REGISTRY
+)
+OUTBOX_FAILED: Final = Counter(
+    "lorebus_outbox_failed", "Rounds of the relay that met a fault.", (), registry=REGISTRY
+)
+OUTBOX_ROWS: Final = Gauge("lorebus_outbox_rows", "Rows waiting in the outbox.", (), registry=REGISTRY)
+OUTBOX_AGE: Final = Gauge(
+    "lorebus_outbox_age_seconds", "Age of the oldest waiting row.", (), registry=REGISTRY
+)
+SWEPT: Final = Counter(
+    "lorebus_swept", "Runs that stayed initiated and were put on the bus again.", (), registry=REGISTRY
+)

@@ -1,0 +1,143 @@
+"""The relay: publishes what transactions wrote to the outbox, then deletes it.
+
+The rules that must not break: a row is deleted only after the broker has confirmed it; the rows of one key are
+published in the order of their ids, because a key lives in one shard and a shard is leased by one relay at a
+time. There is no cursor that could pass a row which commits late: what is not deleted is pending.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Final
+from uuid import uuid4
+
+from lorebus_store.outbox import PendingRow
+
+from lorebus_kit import metrics
+from lorebus_kit.backoff import Backoff, pause
+from lorebus_kit.bus import BusProducer, Record
+from lorebus_store import outbox
+from lorebus_store.database import Database
+from lorebus_store.errors import TransientError
+
+LEASE_SECONDS: Final = 15.0
+"""Longer than a publish may take, so that a living relay never loses its lease in the middle of one."""
+ROWS_A_ROUND: Final = 500
+POLL_SECONDS: Final = 1.0
+CHANNEL: Final = "lorebus_outbox"
+_log: Final = logging.getLogger(__name__)
+
+
+class Relay:
+    """Publishes the outbox; any number of processes may run one."""
+
+    def __init__(self, database: Database, bus: BusProducer) -> None:
+        self._database = database
+        self._bus = bus
+        self._woken = asyncio.Event()
+
+    def wake(self) -> None:
+        """There may be rows: look at once instead of at the next poll."""
+        self._woken.set()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Publish until `stop` is set, then once more what is there."""
+        listening = asyncio.create_task(self._listen(stop), name="relay-listen")
+        backoff = Backoff(most_seconds=5.0)
+        try:
+            while not stop.is_set():
+                try:
+                    published = await self._round()
+                    if not published:
+                        await self._measure()
+                except TransientError as error:
+                    metrics.OUTBOX_FAILED.inc()
+                    _log.warning("relay waits", extra={"error_text": str(error)})
+                    await pause(backoff.next_seconds(), stop)
+                else:
+                    backoff.reset()
+                    if not published:
+                        await self._wait(stop)
+            await self._last_round()
+        finally:
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
+
+    async def _round(self) -> int:
+        """Lease free shards that hold rows, publish their oldest rows; gives how many were published.
+
+        Raises:
+            TransientError: PostgreSQL or the broker is away; what was confirmed is deleted all the same.
+        """
+        self._woken.clear()
+        token = uuid4()
+        async with self._database.begin() as connection:
+            shards = await outbox.lease_shards(connection, token=token, seconds=LEASE_SECONDS)
+        if not shards:
+            return 0
+        try:
+            async with self._database.read() as connection:
+                rows = await outbox.pending(connection, shards, limit=ROWS_A_ROUND)
+            errors = await self._bus.publish_all([Record(row.topic, row.key, row.payload) for row in rows])
+            confirmed = _confirmed_in_order(rows, errors)
+            async with self._database.begin() as connection:
+                await outbox.delete_published(connection, [row.id for row in confirmed])
+        finally:
+            await self._release(token)
+        for row in confirmed:
+            metrics.OUTBOX_PUBLISHED.labels(row.topic).inc()
+        failure = next((error for error in errors if error is not None), None)
+        if failure is not None:
+            raise failure
+        return len(confirmed)
+
+    async def _release(self, token: object) -> None:
+        try:
+            async with self._database.begin() as connection:
+                await outbox.release(connection, token)
+        except TransientError:
+            _log.warning("lease left to run out")
+
+    async def _last_round(self) -> None:
+        """On a stop: what is there is published by us now, or by another relay later."""
+        try:
+            async with asyncio.timeout(LEASE_SECONDS / 3):
+                while await self._round():
+                    pass
+        except (TransientError, TimeoutError):
+            _log.info("outbox left to another relay")
+
+    async def _measure(self) -> None:
+        async with self._database.read() as connection:
+            rows, age_seconds = await outbox.depth(connection)
+        metrics.OUTBOX_ROWS.set(rows)
+        metrics.OUTBOX_AGE.set(age_seconds)
+
+    async def _wait(self, stop: asyncio.Event) -> None:
+        waits = {asyncio.create_task(event.wait()) for event in (self._woken, stop)}
+        try:
+            await asyncio.wait(waits, timeout=POLL_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+    async def _listen(self, stop: asyncio.Event) -> None:
+        """Wake on NOTIFY; where that is not to be had (pgbouncer), polling does."""
+        async with self._database.listen(CHANNEL) as wakeups:
+            while not stop.is_set():
+                if await wakeups.wait(POLL_SECONDS * 5):
+                    self.wake()
+
+
+def _confirmed_in_order(
+    rows: Sequence[PendingRow], errors: Sequence[TransientError | None]
+) -> tuple[PendingRow, ...]:
+    """Confirmed rows, for each key only up to its first failure, so that a retry keeps the key's order."""
+    broken: set[tuple[str, bytes | None]] = set()
+    confirmed = []
+    for row, error in zip(rows, errors, strict=True):
+        if error is not None:
+            broken.add((row.topic, row.key))
+        elif (row.topic, row.key) not in broken:
+            confirmed.append(row)
+    return tuple(confirmed)
