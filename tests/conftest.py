@@ -1,0 +1,97 @@
+"""What every test may ask for: a database of its own, a broker with topics of its own."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
+
+import asyncpg
+import pytest
+
+from lorebus_kit.topics import apply_topics
+from lorebus_store.migrate import upgrade
+from tests.support import backends
+
+# These tests need a cluster of Apache Kafka: `make test-kafka` runs them.
+collect_ignore = [] if backends.wants_apache_kafka() else ["kafka"]
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """A database whose user may make more databases; nobody's data goes here."""
+    with backends.postgres_server() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def migrated_template(postgres_url: str) -> Iterator[str]:
+    """The name of a migrated database without data, to be copied."""
+    name = f"template_{uuid.uuid4().hex}"
+    _run(_execute(postgres_url, f'CREATE DATABASE "{name}"'))
+    try:
+        _run(upgrade(database_of(postgres_url, name)))
+        yield name
+    finally:
+        _run(_execute(postgres_url, f'DROP DATABASE "{name}" WITH (FORCE)'))
+
+
+@pytest.fixture
+async def empty_database_url(postgres_url: str) -> AsyncIterator[str]:
+    """A database of the test's own without a table."""
+    name = f"test_{uuid.uuid4().hex}"
+    await _execute(postgres_url, f'CREATE DATABASE "{name}"')
+    try:
+        yield database_of(postgres_url, name)
+    finally:
+        await _execute(postgres_url, f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+@pytest.fixture
+async def database_url(postgres_url: str, migrated_template: str) -> AsyncIterator[str]:
+    """A migrated database of the test's own."""
+    name = f"test_{uuid.uuid4().hex}"
+    await _execute(postgres_url, f'CREATE DATABASE "{name}" TEMPLATE "{migrated_template}"')
+    try:
+        yield database_of(postgres_url, name)
+    finally:
+        await _execute(postgres_url, f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+@pytest.fixture(scope="session")
+def bootstrap_servers() -> Iterator[str]:
+    """The broker, which the tests of a run share."""
+    with backends.broker() as servers:
+        yield servers
+
+
+@pytest.fixture
+def topic_prefix() -> str:
+    """Put before every topic and group, it keeps a test's records apart from all others'."""
+    return f"t{uuid.uuid4().hex[:12]}."
+
+
+@pytest.fixture
+async def topics(bootstrap_servers: str, topic_prefix: str) -> str:
+    """The prefix of topics that are there, dead letters included."""
+    await apply_topics(bootstrap_servers, prefix=topic_prefix, partitions=2)
+    return topic_prefix
+
+
+def database_of(server_url: str, name: str) -> str:
+    """The address of another database of the same server."""
+    return urlsplit(server_url)._replace(path=f"/{name}").geturl()
+
+
+async def _execute(url: str, statement: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()
+
+
+def _run(work: Coroutine[object, object, None]) -> None:
+    # In a thread of its own: the loop of the main thread belongs to the tests.
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, work).result()
