@@ -5,7 +5,7 @@ Golden payloads per topic and version are kept in `tests/contract/golden`; a pub
 
 from abc import ABC, abstractmethod
 from enum import StrEnum
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 from uuid import UUID
 
 from pydantic import Field, model_validator
@@ -22,6 +22,7 @@ from lorebus_contracts.fields import (
     Name,
     Outcome,
     PrincipalRef,
+    SchemaVersion1,
     TaskText,
     Timestamp,
     TopK,
@@ -39,8 +40,10 @@ Score = Annotated[float, Field(strict=True, ge=0.0, le=1.0, allow_inf_nan=False)
 class CallerBody(WireModel):
     """Who a session acts for: `none` (ref null), `end_user` or `actor` with its stable reference."""
 
-    kind: CallerKind
-    ref: CallerRef | None = None
+    kind: CallerKind = Field(description="What sort of caller.")
+    ref: CallerRef | None = Field(
+        default=None, description="Case-sensitive and opaque; blank or null: nobody was identified."
+    )
 
     @model_validator(mode="after")
     def _is_a_caller(self) -> "CallerBody":
@@ -55,17 +58,23 @@ class CallerBody(WireModel):
 class EntryBody(WireModel):
     """One text to remember and how much it matters."""
 
-    text: EntryText
-    importance: Importance = policy.DEFAULT_IMPORTANCE
+    text: EntryText = Field(description="What to remember.")
+    importance: Importance = Field(
+        default=policy.DEFAULT_IMPORTANCE, description="How much it matters; below 0.1 it is not kept."
+    )
+
+
+Entries = Annotated[tuple[EntryBody, ...], Field(min_length=1, max_length=policy.MAX_ENTRIES_PER_SAVE)]
+"""The entries of one save: 1 to 100 (SPEC.md section 8)."""
 
 
 class ToolCallBody(WireModel):
     """One call of a tool in a session, in order."""
 
-    tool: Name
-    input: Json = None
-    output: CleanStr = ""
-    is_error: Flag = False
+    tool: Name = Field(description="The tool's name.")
+    input: Json = Field(default=None, description="What it was given: any JSON, at most 64 levels deep.")
+    output: CleanStr = Field(default="", description="What it answered, whole; a distill cuts it.")
+    is_error: Flag = Field(default=False, description="Whether the answer is an error.")
 
 
 class Event(WireModel, ABC):
@@ -73,11 +82,11 @@ class Event(WireModel, ABC):
 
     topic: ClassVar[topics.Topic]
 
-    event_id: Uuid
-    schema_version: Literal[1] = 1
-    occurred_at: Timestamp
-    organization_uuid: Uuid
-    agent_config_uuid: Uuid
+    event_id: Uuid = Field(description="Made once by whoever causes the event, reused on every retry.")
+    schema_version: SchemaVersion1 = Field(default=1, description="The version of this form.")
+    occurred_at: Timestamp = Field(description="When it happened: RFC 3339 with an offset.")
+    organization_uuid: Uuid = Field(description="The tenant.")
+    agent_config_uuid: Uuid = Field(description="The agent config that it is about.")
 
     @abstractmethod
     def key(self) -> bytes:
@@ -92,12 +101,14 @@ class SessionEnded(Event):
 
     topic = topics.SESSION_ENDED
 
-    session_uuid: Uuid
-    caller: CallerBody
-    outcome: Outcome
-    task: TaskText = ""
-    step_count: Count
-    trace: tuple[ToolCallBody, ...] = ()
+    session_uuid: Uuid = Field(description="The session that ended.")
+    caller: CallerBody = Field(description="Who the session acted for.")
+    outcome: Outcome = Field(description="`success`, `failed`, or another word for any other end.")
+    task: TaskText = Field(default="", description="What the session was asked to do.")
+    step_count: Count = Field(description="How many steps it took; below 2 nothing is distilled.")
+    trace: tuple[ToolCallBody, ...] = Field(
+        default=(), description="Its calls of tools in order; a distill takes the last 25."
+    )
 
     def key(self) -> bytes:
         """Per session."""
@@ -109,8 +120,8 @@ class SessionRated(Event):
 
     topic = topics.SESSION_RATED
 
-    session_uuid: Uuid
-    quality_score: Score
+    session_uuid: Uuid = Field(description="The session that was rated.")
+    quality_score: Score = Field(description="From 0 (bad) to 1 (good).")
 
     def key(self) -> bytes:
         """Per session."""
@@ -129,9 +140,9 @@ class Origin(StrEnum):
 class Provenance(WireModel):
     """What made a distilled entry: the provider as it names itself, and its version."""
 
-    provider: Name
-    version: Name
-    distill_workflow_id: Uuid
+    provider: Name = Field(description="The model's provider, as it names itself.")
+    version: Name = Field(description="Its version.")
+    distill_workflow_id: Uuid = Field(description="The distill run that learnt the entries.")
 
 
 class SaveRequested(Event):
@@ -142,12 +153,12 @@ class SaveRequested(Event):
 
     topic = topics.SAVE_REQUESTED
 
-    session_uuid: Uuid
-    caller: CallerBody
-    principal_ref: PrincipalRef | None
-    entries: Annotated[tuple[EntryBody, ...], Field(min_length=1, max_length=policy.MAX_ENTRIES_PER_SAVE)]
-    origin: Origin
-    provenance: Provenance | None = None
+    session_uuid: Uuid = Field(description="The session that the entries come from.")
+    caller: CallerBody = Field(description="Who that session acts for.")
+    principal_ref: PrincipalRef | None = Field(description="Whose memory this is; null is the shared pool.")
+    entries: Entries = Field(description="What to keep.")
+    origin: Origin = Field(description="Who asked for it.")
+    provenance: Provenance | None = Field(default=None, description="What made distilled entries.")
 
     def key(self) -> bytes:
         """Per scope, so that the saves of one scope meet on one partition."""
@@ -159,7 +170,9 @@ class PruneRequested(Event):
 
     topic = topics.PRUNE_REQUESTED
 
-    max_entries: Count | None = None
+    max_entries: Count | None = Field(
+        default=None, description="What may stay; left out, it is the agent config's cap."
+    )
 
     def key(self) -> bytes:
         """Per agent config."""
@@ -169,23 +182,23 @@ class PruneRequested(Event):
 class RecalledEntry(WireModel):
     """An entry that was handed out; score parts only where the strategy scores."""
 
-    memory_id: Uuid
-    rank: Annotated[Count, Field(ge=1)]
-    score: Score | None = None
-    relevance: Score | None = None
-    importance: Importance
-    recency: Score | None = None
+    memory_id: Uuid = Field(description="The memory entry.")
+    rank: Annotated[Count, Field(ge=1)] = Field(description="Its place in what was handed out, from 1.")
+    score: Score | None = Field(default=None, description="The sum that ranked it.")
+    relevance: Score | None = Field(default=None, description="How much of the cue it shares.")
+    importance: Importance = Field(description="Its importance at the time.")
+    recency: Score | None = Field(default=None, description="1 when new, halved every 30 days.")
 
 
 class PassedOverEntry(WireModel):
     """A candidate that was left out, and why."""
 
-    memory_id: Uuid
-    reason: PassReason
-    score: Score
-    relevance: Score
-    importance: Importance
-    recency: Score
+    memory_id: Uuid = Field(description="The memory entry.")
+    reason: PassReason = Field(description="Why it was left out.")
+    score: Score = Field(description="The sum that ranked it.")
+    relevance: Score = Field(description="How much of the cue it shares.")
+    importance: Importance = Field(description="Its importance at the time.")
+    recency: Score = Field(description="1 when new, halved every 30 days.")
 
 
 class RecallRecorded(Event):
@@ -193,16 +206,18 @@ class RecallRecorded(Event):
 
     topic = topics.RECALL_RECORDED
 
-    session_uuid: Uuid
-    caller: CallerBody
-    requested_strategy: Strategy
-    strategy: Strategy
-    top_k: TopK
-    cue: TaskText = ""
-    pack_id: Uuid | None = None
-    budget_used_chars: Count
-    entries: tuple[RecalledEntry, ...]
-    passed_over: tuple[PassedOverEntry, ...] = ()
+    session_uuid: Uuid = Field(description="The session that the load was for.")
+    caller: CallerBody = Field(description="Who that session acts for.")
+    requested_strategy: Strategy = Field(description="What was asked for.")
+    strategy: Strategy = Field(description="What answered; another one where a strategy is not available.")
+    top_k: TopK = Field(description="How many entries were asked for at most.")
+    cue: TaskText = Field(default="", description="The text that a ranked recall was made for.")
+    pack_id: Uuid | None = Field(default=None, description="The pack's id; null for any other strategy.")
+    budget_used_chars: Count = Field(description="Code points of the memory that was handed out.")
+    entries: tuple[RecalledEntry, ...] = Field(description="What was handed out, in its order.")
+    passed_over: tuple[PassedOverEntry, ...] = Field(
+        default=(), description="Candidates that were left out, in ranking order."
+    )
 
     def key(self) -> bytes:
         """Per session."""
@@ -224,9 +239,9 @@ class MemoryChanged(Event):
 
     topic = topics.MEMORY_CHANGED
 
-    kind: ChangeKind
-    ids: tuple[UUID, ...]
-    count: Count
+    kind: ChangeKind = Field(description="What happened.")
+    ids: tuple[UUID, ...] = Field(description="The entries; the session where recalls were labelled.")
+    count: Count = Field(description="How many times it happened.")
 
     def key(self) -> bytes:
         """Per agent config."""

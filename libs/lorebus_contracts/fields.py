@@ -4,8 +4,10 @@ The rule that must not break: every string that can reach PostgreSQL goes throug
 principal_ref is never altered, only refused (SPEC.md section 3).
 """
 
+import math
+import re
 from datetime import UTC, datetime
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 from uuid import UUID
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, JsonValue, StrictInt
@@ -15,6 +17,7 @@ from lorebus_domain.text import clean
 from lorebus_domain.visibility import check_principal_ref
 
 MAX_OUTCOME_CHARS: Final = 64
+_STARTS_WITH_A_DATE: Final = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def _cleaned(value: object) -> object:
@@ -26,6 +29,20 @@ def _text_only(value: object) -> object:
     if isinstance(value, str | UUID | datetime):
         return value
     raise ValueError("should be a string")
+
+
+def _no_bare_number(value: object) -> object:
+    """Refuse "1700000000", which pydantic's lenient parsing would take for seconds, or milliseconds, since 1970."""
+    if isinstance(value, str) and not _STARTS_WITH_A_DATE.match(value):
+        raise ValueError("should be a date and time as RFC 3339 says")
+    return value
+
+
+def _version_number(value: object) -> object:
+    """Keep `true` and 1.0 apart from 1, which Python takes for equal."""
+    if type(value) is not int:
+        raise ValueError("should be the number 1")
+    return value
 
 
 def _text_within_limit(value: str) -> str:
@@ -51,11 +68,15 @@ def _no_blank(value: str) -> str:
 def clean_json(value: JsonValue, depth: int = 0) -> JsonValue:
     """The same JSON value with every string and key cleaned.
 
+    Of two keys that cleaning makes one, the later stays.
+
     Raises:
-        ValueError: it is nested deeper than `policy.MAX_JSON_DEPTH`.
+        ValueError: it is nested deeper than `policy.MAX_JSON_DEPTH`, or holds a number that JSON cannot write.
     """
     if isinstance(value, str):
         return clean(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("holds a number that is not finite")
     if not isinstance(value, list | dict):
         return value
     if depth >= policy.MAX_JSON_DEPTH:
@@ -70,7 +91,10 @@ def _cleaned_json(value: object) -> object:
 
 
 def _utc(value: datetime) -> datetime:
-    return value.astimezone(UTC)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("is before the year 1 or after the year 9999 in UTC") from error
 
 
 CleanStr = Annotated[str, BeforeValidator(_cleaned), Field(strict=True)]
@@ -94,14 +118,23 @@ Importance = Annotated[float, Field(strict=True, ge=0.0, le=1.0, allow_inf_nan=F
 """A number in [0, 1]; text, booleans, NaN and infinities are refused."""
 
 Uuid = Annotated[UUID, BeforeValidator(_text_only)]
-Timestamp = Annotated[AwareDatetime, BeforeValidator(_text_only), AfterValidator(_utc)]
+Timestamp = Annotated[
+    AwareDatetime, BeforeValidator(_no_bare_number), BeforeValidator(_text_only), AfterValidator(_utc)
+]
 """RFC 3339 with an offset, kept in UTC."""
+
+SchemaVersion1 = Annotated[Literal[1], BeforeValidator(_version_number)]
+"""The version of an event's form that this code reads."""
 
 Count = Annotated[StrictInt, Field(ge=0, le=2**31 - 1)]
 Flag = Annotated[bool, Field(strict=True)]
 TopK = Annotated[StrictInt, Field(ge=policy.TOP_K_MIN, le=policy.TOP_K_MAX)]
 
-CallerRef = Annotated[str, Field(strict=True), AfterValidator(check_principal_ref)]
+CallerRef = Annotated[
+    str,
+    Field(strict=True, json_schema_extra={"maxLength": policy.MAX_PRINCIPAL_REF_CHARS}),
+    AfterValidator(check_principal_ref),
+]
 """A caller's own reference as its runtime sends it: unaltered; blank means that nobody was identified."""
 
 PrincipalRef = Annotated[CallerRef, AfterValidator(_no_blank)]

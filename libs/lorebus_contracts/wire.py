@@ -4,6 +4,8 @@ The rule that must not break: a bad body is told apart fault by fault and never 
 """
 
 import json
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NoReturn, TypeVar
 
@@ -13,6 +15,18 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 MAX_FAULTS: Final = 20
 """Faults told for one body; a body of a million bad entries gets an answer of a readable length."""
+
+_PROBLEM_OF: Final[Mapping[str, str]] = {
+    "missing": "is required",
+    "extra_forbidden": "is not a known key",
+    "model_type": "should be a JSON object",
+    "uuid_parsing": "should be a valid UUID",
+    "datetime_parsing": "should be a date and time as RFC 3339 says",
+    "datetime_from_date_parsing": "should be a date and time as RFC 3339 says",
+}
+"""What to say where the library's own words would repeat some of the input, or are no help."""
+
+_OUR_NAME: Final = re.compile("[A-Za-z0-9_-]{1,64}")
 
 
 class WireModel(BaseModel):
@@ -101,19 +115,19 @@ def _refuse_duplicate() -> NoReturn:
 
 def _faults(error: ValidationError) -> tuple[Fault, ...]:
     found = error.errors(include_url=False, include_context=False, include_input=False)
-    return tuple(
-        Fault(".".join(str(part) for part in item["loc"]), _problem(item["type"], item["msg"]))
-        for item in found[:MAX_FAULTS]
-    )
+    # An array whose items are at fault is called too short besides, because only sound items are counted.
+    of_items = {item["loc"][:depth] for item in found for depth in range(len(item["loc"]))}
+    told = [item for item in found if item["type"] != "too_short" or item["loc"] not in of_items]
+    return tuple(Fault(_path(item["loc"]), _problem(item["type"], item["msg"])) for item in told[:MAX_FAULTS])
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    """The place of a fault. A key that no schema of ours could hold was made up by the sender: it is not echoed."""
+    return ".".join(str(part) if _OUR_NAME.fullmatch(str(part)) else "?" for part in location)
 
 
 def _problem(kind: str, message: str) -> str:
-    match kind:
-        case "missing":
-            return "is required"
-        case "extra_forbidden":
-            return "is not a known key"
-        case "value_error":
-            return message.removeprefix("Value error, ")
-        case _:
-            return message[:1].lower() + message[1:]
+    if kind == "value_error":
+        return message.removeprefix("Value error, ")
+    told = _PROBLEM_OF.get(kind) or message.removeprefix("Input ")
+    return told[:1].lower() + told[1:]

@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Final
 
 from pydantic import Field
 
-from lorebus_contracts.events import EntryBody
+from lorebus_contracts.events import Entries
 from lorebus_contracts.fields import Count, PrincipalRef, TaskText, TopK, Uuid
 from lorebus_contracts.wire import WireModel
-from lorebus_domain import policy
 from lorebus_domain.recall import Strategy
 
 VERSION: Final = "1.0"
@@ -79,13 +78,13 @@ class ScopeInput(WireModel):
     """The scope every run is started for; it must be one and belong together."""
 
     organization_uuid: Uuid = Field(description="The key's own organization.")
-    agent_config_uuid: Uuid
+    agent_config_uuid: Uuid = Field(description="The agent config whose memory it is.")
 
 
 class LoadInput(ScopeInput):
     """An explicit recall."""
 
-    session_uuid: Uuid
+    session_uuid: Uuid = Field(description="The session that will use the memory; it must be known.")
     cue: TaskText | None = Field(default=None, description="Left out: the session's task.")
     strategy: Strategy | None = Field(default=None, description="Left out: the agent config's.")
     top_k: TopK | None = Field(default=None, description="Left out: the agent config's.")
@@ -94,14 +93,14 @@ class LoadInput(ScopeInput):
 class DistillInput(ScopeInput):
     """A session that ended and is to be distilled, once."""
 
-    session_uuid: Uuid
+    session_uuid: Uuid = Field(description="The session; it must have ended.")
 
 
 class SaveInput(ScopeInput):
     """Entries to keep."""
 
-    session_uuid: Uuid
-    entries: Annotated[tuple[EntryBody, ...], Field(min_length=1, max_length=policy.MAX_ENTRIES_PER_SAVE)]
+    session_uuid: Uuid = Field(description="The session that the entries come from; it must be known.")
+    entries: Entries = Field(description="What to keep.")
     principal_ref: PrincipalRef | None = Field(
         default=None, description="Whose memory this is; left out, it is the session's own caller."
     )
@@ -116,13 +115,13 @@ class PruneInput(ScopeInput):
 class FailureOutput(WireModel):
     """What a failed run says, all seven together."""
 
-    error: str | None = None
-    error_type: str | None = None
-    failed_at: str | None = None
-    failed_at_state: State | None = None
-    failed_layer: str | None = None
-    failed_step: str | None = None
-    failure_reason: str | None = None
+    error: str | None = Field(default=None, description="What went wrong.")
+    error_type: str | None = Field(default=None, description="The kind of error.")
+    failed_at: str | None = Field(default=None, description="When: RFC 3339, in UTC.")
+    failed_at_state: State | None = Field(default=None, description="The state it failed in.")
+    failed_layer: str | None = Field(default=None, description="The part of the system that failed.")
+    failed_step: str | None = Field(default=None, description="What was being done there.")
+    failure_reason: str | None = Field(default=None, description="Why, as a word that a program can test.")
 
 
 class EntryOutcome(StrEnum):
@@ -136,49 +135,49 @@ class EntryOutcome(StrEnum):
 class EntryResult(WireModel):
     """One entry of a save, by its position in the request."""
 
-    position: Count
-    outcome: EntryOutcome
-    memory_id: Uuid | None = None
-    reason: str | None = None
+    position: Count = Field(description="Counted from 0.")
+    outcome: EntryOutcome = Field(description="What became of it.")
+    memory_id: Uuid | None = Field(default=None, description="The memory entry; null if skipped.")
+    reason: str | None = Field(default=None, description="Why it was skipped.")
 
 
 class SaveOutput(FailureOutput):
     """What a save did."""
 
-    saved: Count = 0
-    skipped: Count = 0
-    reinforced: Count = 0
-    skipped_reason: str | None = None
-    results: tuple[EntryResult, ...] = ()
-    session_uuid: Uuid
-    agent_config_uuid: Uuid
-    organization_uuid: Uuid
+    saved: Count = Field(default=0, description="New entries.")
+    skipped: Count = Field(default=0, description="Entries that were not kept.")
+    reinforced: Count = Field(default=0, description="Saves of a text that was there already.")
+    skipped_reason: str | None = Field(default=None, description="Why nothing at all was written.")
+    results: tuple[EntryResult, ...] = Field(default=(), description="Each entry of the request.")
+    session_uuid: Uuid = Field(description="As it came in.")
+    agent_config_uuid: Uuid = Field(description="As it came in.")
+    organization_uuid: Uuid = Field(description="As it came in.")
 
 
 class DistillOutput(FailureOutput):
     """The save run that a distill started, or why there is none."""
 
-    save_workflow_id: Uuid | None = None
-    lessons: Count = 0
-    skipped_reason: str | None = None
-    provider: str | None = None
-    provider_version: str | None = None
+    save_workflow_id: Uuid | None = Field(default=None, description="The save run it started.")
+    lessons: Count = Field(default=0, description="How many lessons that run was given.")
+    skipped_reason: str | None = Field(default=None, description="Why there is no save run.")
+    provider: str | None = Field(default=None, description="The model's provider, as it names itself.")
+    provider_version: str | None = Field(default=None, description="Its version.")
 
 
 class LoadOutput(WireModel):
     """What a load gave; `memory` is the serialized text."""
 
-    memory: str
-    count: Count
-    pack_id: Uuid | None = None
+    memory: str = Field(description="The serialized text, ready for a prompt; empty if there is none.")
+    count: Count = Field(description="How many entries are in it.")
+    pack_id: Uuid | None = Field(default=None, description="The pack's id; null for any other strategy.")
 
 
 class PruneOutput(FailureOutput):
     """What a prune took away and left."""
 
-    deleted: Count = 0
-    remaining: Count = 0
-    skipped_reason: str | None = None
+    deleted: Count = Field(default=0, description="Entries taken away.")
+    remaining: Count = Field(default=0, description="Entries left.")
+    skipped_reason: str | None = Field(default=None, description="Why nothing was pruned.")
 
 
 @dataclass(frozen=True, slots=True)
