@@ -5,7 +5,7 @@ Golden payloads per topic and version are kept in `tests/contract/golden`; a pub
 
 from abc import ABC, abstractmethod
 from enum import StrEnum
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, assert_never
 from uuid import UUID
 
 from pydantic import Field, model_validator
@@ -32,7 +32,7 @@ from lorebus_contracts.wire import WireModel
 from lorebus_domain import policy
 from lorebus_domain.ranking import PassReason
 from lorebus_domain.recall import Strategy
-from lorebus_domain.visibility import Caller, CallerKind, resolve_caller
+from lorebus_domain.visibility import Actor, Caller, CallerKind, EndUser, NoCaller, resolve_caller
 
 Score = Annotated[float, Field(strict=True, ge=0.0, le=1.0, allow_inf_nan=False)]
 
@@ -53,6 +53,19 @@ class CallerBody(WireModel):
     def resolve(self) -> Caller:
         """The caller; a blank ref is no principal."""
         return resolve_caller(self.kind, self.ref)
+
+    @classmethod
+    def of(cls, caller: Caller) -> "CallerBody":
+        """The caller as it goes over the wire."""
+        match caller:
+            case NoCaller():
+                return cls(kind=CallerKind.NONE)
+            case EndUser(ref=ref):
+                return cls(kind=CallerKind.END_USER, ref=ref)
+            case Actor(ref=ref):
+                return cls(kind=CallerKind.ACTOR, ref=ref)
+            case _:
+                assert_never(caller)
 
 
 class EntryBody(WireModel):
@@ -256,3 +269,6 @@ CONSUMED: tuple[type[Event], ...] = (
     RecallRecorded,
 )
 """What the consumers read."""
+
+EVENTS: tuple[type[Event], ...] = (*CONSUMED, MemoryChanged)
+"""Everything on the bus, one event a topic."""
