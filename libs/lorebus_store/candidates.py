@@ -1,0 +1,214 @@
+"""What a load reads: the newest and the most important entries that a caller may see, and the candidates of a pack.
+
+The rule that must not break: what a caller may see comes in as a `ReadScope` and is compared by equality; own and
+shared entries are two index scans joined by UNION ALL, because one condition with OR walks a million rows
+(PERFORMANCE.md).
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import TextClause, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from lorebus_domain.ranking import Candidate
+from lorebus_domain.visibility import ReadScope
+
+
+class StoredEntry(NamedTuple):
+    """An entry as a load needs it; `text_chars` counts code points."""
+
+    id: UUID
+    text: str
+    importance: float
+    created_at: datetime
+    fingerprint: bytes
+    text_chars: int
+    reinforcement_count: int
+    principal_ref: str | None
+
+
+class _Scope(NamedTuple):
+    """The condition on a scope's rows, and the same again as the full-text index has it."""
+
+    condition: str
+    in_terms_index: str
+
+
+_OWN: Final = _Scope("principal_ref = :principal_ref", "coalesce(principal_ref, '') = :principal_ref")
+_SHARED: Final = _Scope("principal_ref IS NULL", "coalesce(principal_ref, '') = ''")
+
+_NEWEST_FIRST: Final = "created_at DESC, id DESC"
+_IMPORTANT_FIRST: Final = "importance DESC, created_at DESC, id DESC"
+_ENTRY: Final = ", ".join(StoredEntry._fields)
+_CANDIDATE: Final = "id, fingerprint, text_chars, importance, created_at, terms"
+_LIMIT: Final = "CAST(:limit AS bigint)"
+_NEWEST_LIMIT: Final = "CAST(:newest_limit AS bigint)"
+_IMPORTANT_LIMIT: Final = "CAST(:important_limit AS bigint)"
+_REACH_LIMIT: Final = "CAST(:reach_limit AS bigint)"
+
+
+def _first(conditions: Sequence[str], *, columns: str, order: str, limit: str) -> str:
+    """The first `limit` rows by `order` that meet any of the conditions: an ordered, limited scan for each."""
+    scans = [
+        f"""(SELECT {columns} FROM lorebus.memories
+            WHERE organization_uuid = :organization_uuid AND agent_config_uuid = :agent_config_uuid
+                AND {condition}
+            ORDER BY {order} LIMIT {limit})"""
+        for condition in conditions
+    ]
+    return f"{' UNION ALL '.join(scans)} ORDER BY {order} LIMIT {limit}" if len(scans) > 1 else scans[0]
+
+
+def _read(order: str, scopes: Sequence[_Scope]) -> TextClause:
+    conditions = [scope.condition for scope in scopes]
+    return text(_first(conditions, columns=_ENTRY, order=order, limit=_LIMIT))
+
+
+def _pack(scopes: Sequence[_Scope]) -> str:
+    """The newest, and the most important of the rest, as two named parts of a query."""
+    conditions = [scope.condition for scope in scopes]
+    of_the_rest = [f"{condition} AND id NOT IN (SELECT id FROM newest)" for condition in conditions]
+    newest = _first(conditions, columns=_CANDIDATE, order=_NEWEST_FIRST, limit=_NEWEST_LIMIT)
+    important = _first(of_the_rest, columns=_CANDIDATE, order=_IMPORTANT_FIRST, limit=_IMPORTANT_LIMIT)
+    return f"WITH newest AS MATERIALIZED ({newest}), important AS MATERIALIZED ({important})"
+
+
+def _reach(scopes: Sequence[_Scope]) -> str:
+    """The best matches of what is left, by full text; none where the first two parts reached all there is."""
+    above = f"{_NEWEST_LIMIT} + {_IMPORTANT_LIMIT}"
+    entries = _first(
+        [scope.condition for scope in scopes],
+        columns="created_at, id",
+        order=_NEWEST_FIRST,
+        limit=f"{above} + 1",
+    )
+    matching = """terms_vector @@ (SELECT query FROM wanted) AND in_reach AND (SELECT is_large FROM size)
+        AND id NOT IN (SELECT id FROM newest UNION ALL SELECT id FROM important)"""
+    reached = _first(
+        [f"{scope.in_terms_index} AND {scope.condition} AND {matching}" for scope in scopes],
+        columns=f"{_CANDIDATE}, ts_rank(terms_vector, (SELECT query FROM wanted)) AS match",
+        order=f"match DESC, {_IMPORTANT_FIRST}",
+        limit=_REACH_LIMIT,
+    )
+    # A tsvector's own spelling quotes whatever a term may hold; terms have no spaces, so that those between two
+    # terms, and only those, become OR.
+    wanted = """SELECT CAST(replace(
+        CAST(array_to_tsvector(CAST(:reach_terms AS text[])) AS text), ''' ''', ''' | ''') AS tsquery) AS query"""
+    return f"""size AS MATERIALIZED (SELECT count(*) > {above} AS is_large FROM ({entries}) AS entries),
+        wanted AS MATERIALIZED ({wanted}), reached AS MATERIALIZED ({reached})"""
+
+
+def _candidates(scopes: Sequence[_Scope], *, reach: bool) -> TextClause:
+    parts = ["newest", "important", *(["reached"] if reach else [])]
+    rows = " UNION ALL ".join(f"SELECT {_CANDIDATE} FROM {part}" for part in parts)
+    return text(f"{_pack(scopes)}{', ' + _reach(scopes) if reach else ''} {rows}")
+
+
+_SCOPES: Final[Mapping[tuple[bool, bool], Sequence[_Scope]]] = {
+    (True, True): (_OWN, _SHARED),
+    (True, False): (_OWN,),
+    (False, True): (_SHARED,),
+}
+"""By whether the caller has a principal, and whether it sees the shared pool."""
+
+_NEWEST: Final = {key: _read(_NEWEST_FIRST, scopes) for key, scopes in _SCOPES.items()}
+_MOST_IMPORTANT: Final = {key: _read(_IMPORTANT_FIRST, scopes) for key, scopes in _SCOPES.items()}
+_RECENT: Final = {key: _candidates(scopes, reach=False) for key, scopes in _SCOPES.items()}
+_ALL: Final = {key: _candidates(scopes, reach=True) for key, scopes in _SCOPES.items()}
+_TEXTS: Final = text(
+    """
+    SELECT id, text FROM lorebus.memories
+    WHERE organization_uuid = :organization_uuid AND id = ANY(CAST(:ids AS uuid[]))
+    """
+)
+
+
+async def newest(
+    conn: AsyncConnection, organization_uuid: UUID, agent_config_uuid: UUID, scope: ReadScope, limit: int
+) -> tuple[StoredEntry, ...]:
+    """The newest entries that the caller may see, at most `limit`, newest first, then highest id.
+
+    Source: SPEC.md section 5, `last_k` and `full`.
+    """
+    return await _entries(conn, _NEWEST, (organization_uuid, agent_config_uuid), scope, limit)
+
+
+async def most_important(
+    conn: AsyncConnection, organization_uuid: UUID, agent_config_uuid: UUID, scope: ReadScope, limit: int
+) -> tuple[StoredEntry, ...]:
+    """The most important entries that the caller may see, at most `limit`; equals newest first, then highest id.
+
+    Source: SPEC.md section 5, `importance`.
+    """
+    return await _entries(conn, _MOST_IMPORTANT, (organization_uuid, agent_config_uuid), scope, limit)
+
+
+async def pack_candidates(
+    conn: AsyncConnection,
+    organization_uuid: UUID,
+    agent_config_uuid: UUID,
+    scope: ReadScope,
+    *,
+    newest_limit: int,
+    important_limit: int,
+    reach_terms: Sequence[str] | None = None,
+    reach_limit: int = 0,
+) -> tuple[Candidate, ...]:
+    """The candidates of a pack, without their texts, each once and in no order that matters.
+
+    The newest, the most important of the rest and, with `reach_terms` (distinct, without spaces) and where the
+    caller sees more than those two limits together, the `reach_limit` best matches among what is left.
+    Source: RELEVANCE.md, "Which candidates".
+    """
+    key = _scope_key(scope)
+    if key is None:
+        return ()
+    values = _scope_values((organization_uuid, agent_config_uuid), scope) | {
+        "newest_limit": newest_limit,
+        "important_limit": important_limit,
+    }
+    statement = _RECENT[key]
+    if reach_terms:
+        statement = _ALL[key]
+        values |= {"reach_terms": list(reach_terms), "reach_limit": reach_limit}
+    rows = (await conn.execute(statement, values)).all()
+    return tuple(
+        Candidate(memory_id, fingerprint, text_chars, importance, created_at, tuple(terms.split(" ")))
+        for memory_id, fingerprint, text_chars, importance, created_at, terms in rows
+    )
+
+
+async def texts_of(
+    conn: AsyncConnection, organization_uuid: UUID, ids: Collection[UUID]
+) -> Mapping[UUID, str]:
+    """The texts of these entries by id; an entry that is gone meanwhile is left out."""
+    result = await conn.execute(_TEXTS, {"organization_uuid": organization_uuid, "ids": list(ids)})
+    return {row[0]: row[1] for row in result.all()}
+
+
+async def _entries(
+    conn: AsyncConnection,
+    statements: Mapping[tuple[bool, bool], TextClause],
+    pair: tuple[UUID, UUID],
+    scope: ReadScope,
+    limit: int,
+) -> tuple[StoredEntry, ...]:
+    key = _scope_key(scope)
+    if key is None:
+        return ()
+    rows = (await conn.execute(statements[key], _scope_values(pair, scope) | {"limit": limit})).all()
+    return tuple(map(StoredEntry._make, rows))
+
+
+def _scope_key(scope: ReadScope) -> tuple[bool, bool] | None:
+    """Which statement reads the scope; None for one that sees nothing."""
+    key = (scope.principal_ref is not None, scope.shared)
+    return key if key in _SCOPES else None
+
+
+def _scope_values(pair: tuple[UUID, UUID], scope: ReadScope) -> dict[str, object]:
+    values: dict[str, object] = {"organization_uuid": pair[0], "agent_config_uuid": pair[1]}
+    return values if scope.principal_ref is None else values | {"principal_ref": scope.principal_ref}

@@ -1,0 +1,408 @@
+"""Memory entries: what saves write, what a person lists and deletes, what a prune takes away.
+
+The rule that must not break: whoever changes entries holds the shared lock of their agent configs first
+(`share_configs`), and locks rows in the order of their identity. So no two writers deadlock and every counter is exact.
+What loads read is in `candidates`, named here as well.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from lorebus_domain.fingerprint import FINGERPRINT_VERSION
+from lorebus_domain.saving import FoldedEntry
+from lorebus_domain.terms import TERMS_VERSION
+from lorebus_domain.visibility import MemoryScope
+from lorebus_store import candidates, locks
+from lorebus_store.locks import ConfigPair
+
+share_configs = locks.share_configs
+lock_config = locks.lock_config
+StoredEntry = candidates.StoredEntry
+newest = candidates.newest
+most_important = candidates.most_important
+pack_candidates = candidates.pack_candidates
+texts_of = candidates.texts_of
+
+
+@dataclass(frozen=True, slots=True)
+class EntrySource:
+    """Where an entry came from; `provenance` is a JSON object as text."""
+
+    origin: str
+    session_uuid: UUID | None = None
+    provenance: str | None = None
+
+
+class Upserted(NamedTuple):
+    """What became of one folded entry: a new row, or a row that was there and is reinforced."""
+
+    scope: MemoryScope
+    fingerprint: bytes
+    memory_id: UUID
+    inserted: bool
+
+
+class CounterState(NamedTuple):
+    """How many entries an agent config holds now, and its cap."""
+
+    pair: ConfigPair
+    entry_count: int
+    max_entries: int
+
+
+class EntryDetails(NamedTuple):
+    """An entry with all that is known of it."""
+
+    id: UUID
+    agent_config_uuid: UUID
+    principal_ref: str | None
+    text: str
+    fingerprint: bytes
+    importance: float
+    reinforcement_count: int
+    access_count: int
+    origin: str
+    session_uuid: UUID | None
+    provenance: Mapping[str, Any] | None
+    created_at: datetime
+    updated_at: datetime
+    last_accessed_at: datetime | None
+
+
+class Page(NamedTuple):
+    """One page of a listing, and how many entries all pages hold together."""
+
+    items: tuple[EntryDetails, ...]
+    total: int
+
+
+class DeletedEntry(NamedTuple):
+    """An entry that is gone."""
+
+    id: UUID
+    agent_config_uuid: UUID
+    principal_ref: str | None
+
+
+class Access(NamedTuple):
+    """How often an entry was handed out, and when last."""
+
+    organization_uuid: UUID
+    agent_config_uuid: UUID
+    memory_id: UUID
+    times: int
+    last_accessed_at: datetime
+
+
+# The config's reach is read here and not by the caller, because a setting that is changed meanwhile must not leave
+# entries behind (`reach`).
+_UPSERT: Final = text(
+    """
+    INSERT INTO lorebus.memories AS m
+        (organization_uuid, id, agent_config_uuid, principal_ref, fingerprint_version, fingerprint, text, importance,
+        reinforcement_count, terms, terms_version, origin, session_uuid, provenance, in_reach, created_at, updated_at)
+    SELECT e.organization_uuid, e.id, e.agent_config_uuid, e.principal_ref, CAST(:fingerprint_version AS smallint),
+        e.fingerprint, e.text, e.importance, e.occurrences - 1, e.terms, CAST(:terms_version AS smallint),
+        e.origin, e.session_uuid, CAST(e.provenance AS jsonb),
+        coalesce((
+            SELECT c.memory_pack_reach = 'all' FROM lorebus.agent_configs c
+            WHERE c.organization_uuid = e.organization_uuid AND c.agent_config_uuid = e.agent_config_uuid
+        ), false),
+        coalesce(CAST(:at AS timestamptz), now()), coalesce(CAST(:at AS timestamptz), now())
+    FROM unnest(
+        CAST(:organizations AS uuid[]), CAST(:ids AS uuid[]), CAST(:configs AS uuid[]), CAST(:principals AS text[]),
+        CAST(:fingerprints AS bytea[]), CAST(:texts AS text[]), CAST(:importances AS double precision[]),
+        CAST(:occurrences AS integer[]), CAST(:terms AS text[]), CAST(:origins AS text[]),
+        CAST(:sessions AS uuid[]), CAST(:provenances AS text[])
+    ) AS e (organization_uuid, id, agent_config_uuid, principal_ref, fingerprint, text, importance, occurrences,
+        terms, origin, session_uuid, provenance)
+    ON CONFLICT (organization_uuid, agent_config_uuid, principal_ref, fingerprint_version, fingerprint)
+    DO UPDATE SET
+        importance = greatest(m.importance, excluded.importance),
+        reinforcement_count = m.reinforcement_count + excluded.reinforcement_count + 1,
+        updated_at = excluded.updated_at
+    RETURNING organization_uuid, agent_config_uuid, principal_ref, fingerprint, id, (xmax = 0)
+    """
+)
+_ADD_TO_COUNTERS: Final = text(
+    """
+    WITH asked AS (
+        SELECT * FROM unnest(CAST(:organizations AS uuid[]), CAST(:configs AS uuid[]), CAST(:deltas AS bigint[]))
+            AS asked (organization_uuid, agent_config_uuid, delta)
+    ), locked AS MATERIALIZED (
+        SELECT organization_uuid, agent_config_uuid, asked.delta
+        FROM lorebus.agent_configs c JOIN asked USING (organization_uuid, agent_config_uuid)
+        ORDER BY organization_uuid, agent_config_uuid FOR NO KEY UPDATE OF c
+    )
+    UPDATE lorebus.agent_configs c SET entry_count = c.entry_count + locked.delta FROM locked
+    WHERE c.organization_uuid = locked.organization_uuid AND c.agent_config_uuid = locked.agent_config_uuid
+    RETURNING c.organization_uuid, c.agent_config_uuid, c.entry_count, c.memory_max_entries
+    """
+)
+_DETAILS: Final = ", ".join(EntryDetails._fields)
+_OF_CONFIG: Final = "organization_uuid = :organization_uuid AND agent_config_uuid = :agent_config_uuid"
+_LIST: Final = text(
+    f"""
+    SELECT {_DETAILS} FROM lorebus.memories WHERE {_OF_CONFIG}
+    ORDER BY importance DESC, created_at DESC, id DESC OFFSET :skip LIMIT :per_page
+    """
+)
+_LIST_ABOVE: Final = text(
+    f"""
+    SELECT {_DETAILS} FROM lorebus.memories WHERE {_OF_CONFIG} AND importance >= :min_importance
+    ORDER BY importance DESC, created_at DESC, id DESC OFFSET :skip LIMIT :per_page
+    """
+)
+_TOTAL: Final = text(f"SELECT entry_count FROM lorebus.agent_configs WHERE {_OF_CONFIG}")
+_COUNT: Final = text(f"SELECT count(*) FROM lorebus.memories WHERE {_OF_CONFIG}")
+_COUNT_ABOVE: Final = text(
+    f"SELECT count(*) FROM lorebus.memories WHERE {_OF_CONFIG} AND importance >= :min_importance"
+)
+_GET: Final = text(
+    f"SELECT {_DETAILS} FROM lorebus.memories WHERE organization_uuid = :organization_uuid AND id = :id"
+)
+_CONFIG_OF: Final = text(
+    "SELECT agent_config_uuid FROM lorebus.memories WHERE organization_uuid = :organization_uuid AND id = :id"
+)
+_DELETE: Final = text(
+    """
+    WITH gone AS (
+        DELETE FROM lorebus.memories WHERE organization_uuid = :organization_uuid AND id = :id
+        RETURNING id, agent_config_uuid, principal_ref
+    ), counted AS (
+        UPDATE lorebus.agent_configs c SET entry_count = c.entry_count - 1 FROM gone
+        WHERE c.organization_uuid = :organization_uuid AND c.agent_config_uuid = gone.agent_config_uuid
+    )
+    SELECT id, agent_config_uuid, principal_ref FROM gone
+    """
+)
+_LOWEST: Final = text(
+    f"""
+    SELECT {_DETAILS} FROM lorebus.memories WHERE {_OF_CONFIG}
+    ORDER BY importance, created_at, id LIMIT :count
+    """
+)
+
+
+def _delete_lowest(beyond: str) -> str:
+    return f"""
+    WITH doomed AS (
+        SELECT id FROM lorebus.memories WHERE {_OF_CONFIG} {beyond}
+        ORDER BY importance, created_at, id LIMIT :count
+    ), gone AS (
+        DELETE FROM lorebus.memories m USING doomed
+        WHERE m.organization_uuid = :organization_uuid AND m.id = doomed.id
+        RETURNING m.importance, m.created_at, m.id
+    )
+    SELECT importance, created_at, id FROM gone ORDER BY importance, created_at, id
+    """
+
+
+_DELETE_LOWEST: Final = text(_delete_lowest(""))
+# Going on behind the last chunk: from the index's end, each chunk would walk over all that is deleted already.
+_DELETE_NEXT_LOWEST: Final = text(
+    _delete_lowest(
+        """AND (importance, created_at, id)
+            > (CAST(:importance AS double precision), CAST(:created_at AS timestamptz), CAST(:id AS uuid))"""
+    )
+)
+_SET_COUNTER: Final = text(f"UPDATE lorebus.agent_configs SET entry_count = :count WHERE {_OF_CONFIG}")
+_COUNT_ACCESSES: Final = text(
+    """
+    WITH handed_out AS (
+        SELECT * FROM unnest(
+            CAST(:organizations AS uuid[]), CAST(:ids AS uuid[]), CAST(:counts AS bigint[]),
+            CAST(:times AS timestamptz[])
+        ) AS handed_out (organization_uuid, id, count, at)
+    ), locked AS MATERIALIZED (
+        SELECT organization_uuid, id, h.count, h.at
+        FROM lorebus.memories m JOIN handed_out h USING (organization_uuid, id)
+        ORDER BY organization_uuid, agent_config_uuid, principal_ref NULLS FIRST, fingerprint_version, fingerprint
+        FOR NO KEY UPDATE OF m
+    )
+    UPDATE lorebus.memories m SET
+        access_count = m.access_count + locked.count,
+        last_accessed_at = greatest(m.last_accessed_at, locked.at)
+    FROM locked WHERE m.organization_uuid = locked.organization_uuid AND m.id = locked.id
+    """
+)
+
+
+async def upsert_reinforcing(
+    conn: AsyncConnection,
+    entries: Sequence[FoldedEntry],
+    *,
+    ids: Sequence[UUID],
+    sources: Sequence[EntrySource],
+    at: datetime | None = None,
+) -> tuple[Upserted, ...]:
+    """Save entries that are folded and sorted (`lorebus_domain.saving.fold`), one result for each.
+
+    An entry that is there keeps its text, gets the higher importance and one reinforcement for each occurrence; a
+    new one gets its id of `ids` and one reinforcement less. Entries of one call share `created_at` (`at`, or the
+    transaction's time), so their ids decide which of them is newer. The caller holds `share_configs` and
+    afterwards adds what was inserted to the counters.
+    Source: SPEC.md section 3, step 5.
+    """
+    if not entries:
+        return ()
+    scopes = {_identity(entry.scope, entry.fingerprint): entry.scope for entry in entries}
+    values = {
+        "fingerprint_version": FINGERPRINT_VERSION,
+        "terms_version": TERMS_VERSION,
+        "at": at,
+        "organizations": [entry.scope.organization_uuid for entry in entries],
+        "ids": ids,
+        "configs": [entry.scope.agent_config_uuid for entry in entries],
+        "principals": [entry.scope.principal_ref for entry in entries],
+        "fingerprints": [entry.fingerprint for entry in entries],
+        "texts": [entry.text for entry in entries],
+        "importances": [entry.importance for entry in entries],
+        "occurrences": [entry.occurrences for entry in entries],
+        "terms": [" ".join(entry.terms) for entry in entries],
+        "origins": [source.origin for source in sources],
+        "sessions": [source.session_uuid for source in sources],
+        "provenances": [source.provenance for source in sources],
+    }
+    rows = (await conn.execute(_UPSERT, values)).all()
+    return tuple(
+        Upserted(scopes[org, config, principal, fingerprint], fingerprint, memory_id, inserted)
+        for org, config, principal, fingerprint, memory_id, inserted in rows
+    )
+
+
+async def add_to_counters(
+    conn: AsyncConnection, deltas: Mapping[ConfigPair, int]
+) -> tuple[CounterState, ...]:
+    """Add to the entry counters; where each then stands beside its cap, for those that changed.
+
+    The last thing a transaction does: the counter's row is what all saves of a config meet on.
+    """
+    changed = sorted((pair, delta) for pair, delta in deltas.items() if delta)
+    if not changed:
+        return ()
+    values = {
+        "organizations": [pair[0] for pair, _ in changed],
+        "configs": [pair[1] for pair, _ in changed],
+        "deltas": [delta for _, delta in changed],
+    }
+    result = await conn.execute(_ADD_TO_COUNTERS, values)
+    return tuple(CounterState((row[0], row[1]), row[2], row[3]) for row in result)
+
+
+async def list_page(
+    conn: AsyncConnection,
+    organization_uuid: UUID,
+    agent_config_uuid: UUID,
+    *,
+    min_importance: float | None = None,
+    page: int,
+    per_page: int,
+) -> Page:
+    """A page of a config's entries, highest importance first, then newest, then id; `page` counts from 1.
+
+    Source: SPEC.md section 8.
+    """
+    key: dict[str, object] = {"organization_uuid": organization_uuid, "agent_config_uuid": agent_config_uuid}
+    listing, counting = (_LIST, _TOTAL)
+    if min_importance is not None:
+        listing, counting = (_LIST_ABOVE, _COUNT_ABOVE)
+        key["min_importance"] = min_importance
+    items = await conn.execute(listing, key | {"skip": (page - 1) * per_page, "per_page": per_page})
+    total = (await conn.execute(counting, key)).scalar_one_or_none()
+    return Page(tuple(EntryDetails(*row) for row in items), total or 0)
+
+
+async def get_entry(conn: AsyncConnection, organization_uuid: UUID, entry_id: UUID) -> EntryDetails | None:
+    """The entry; None when the organization has no such entry."""
+    row = (await conn.execute(_GET, {"organization_uuid": organization_uuid, "id": entry_id})).one_or_none()
+    return None if row is None else EntryDetails(*row)
+
+
+async def delete_entry(conn: AsyncConnection, organization_uuid: UUID, entry_id: UUID) -> DeletedEntry | None:
+    """Delete an entry and count it off; None when the organization has no such entry."""
+    key = {"organization_uuid": organization_uuid, "id": entry_id}
+    config = (await conn.execute(_CONFIG_OF, key)).scalar_one_or_none()
+    if config is None:
+        return None
+    await share_configs(conn, [(organization_uuid, config)])
+    row = (await conn.execute(_DELETE, key)).one_or_none()
+    return None if row is None else DeletedEntry(*row)
+
+
+async def prune_lowest(
+    conn: AsyncConnection, pair: ConfigPair, *, keep: int, chunk: int, at_most: int | None = None
+) -> tuple[UUID, ...]:
+    """Delete the lowest entries of a config until it holds `keep`; their ids, lowest first.
+
+    Lowest importance first, oldest among equals, then by id (SPEC.md section 7). The config is locked
+    (`lock_config`), so that the result is exact beside saves, and its counter is set to what is left. At most
+    `chunk` entries a statement; with `at_most`, no more than that many in this transaction.
+    """
+    await lock_config(conn, pair)
+    key = _config_key(pair)
+    count = (await conn.execute(_COUNT, key)).scalar_one()
+    excess = max(0, count - keep) if at_most is None else max(0, min(count - keep, at_most))
+    deleted: list[UUID] = []
+    last: dict[str, object] = {}
+    while len(deleted) < excess:
+        statement = _DELETE_NEXT_LOWEST if last else _DELETE_LOWEST
+        step = {"count": min(chunk, excess - len(deleted))}
+        rows = (await conn.execute(statement, key | last | step)).all()
+        deleted += [row[2] for row in rows]
+        last = {"importance": rows[-1][0], "created_at": rows[-1][1], "id": rows[-1][2]}
+    await conn.execute(_SET_COUNTER, key | {"count": count - len(deleted)})
+    return tuple(deleted)
+
+
+async def would_prune(
+    conn: AsyncConnection, pair: ConfigPair, *, keep: int, limit: int
+) -> tuple[int, tuple[EntryDetails, ...]]:
+    """How many entries a prune to `keep` would delete now, and the first `limit` of them, lowest first."""
+    excess = max(0, (await conn.execute(_COUNT, _config_key(pair))).scalar_one() - keep)
+    rows = await conn.execute(_LOWEST, _config_key(pair) | {"count": min(limit, excess)})
+    return excess, tuple(EntryDetails(*row) for row in rows)
+
+
+async def count_accesses(conn: AsyncConnection, accesses: Iterable[Access]) -> None:
+    """Add to the access counts of entries that were handed out; those that are gone are left out.
+
+    Rows are locked in the order of their identity, as saves lock them, and not in the order of their ids.
+    """
+    folded = _folded(accesses)
+    if not folded:
+        return
+    await share_configs(conn, [(access.organization_uuid, access.agent_config_uuid) for access in folded])
+    values = {
+        "organizations": [access.organization_uuid for access in folded],
+        "ids": [access.memory_id for access in folded],
+        "counts": [access.times for access in folded],
+        "times": [access.last_accessed_at for access in folded],
+    }
+    await conn.execute(_COUNT_ACCESSES, values)
+
+
+def _identity(scope: MemoryScope, fingerprint: bytes) -> tuple[UUID, UUID, str | None, bytes]:
+    return (scope.organization_uuid, scope.agent_config_uuid, scope.principal_ref, fingerprint)
+
+
+def _config_key(pair: ConfigPair) -> dict[str, object]:
+    return {"organization_uuid": pair[0], "agent_config_uuid": pair[1]}
+
+
+def _folded(accesses: Iterable[Access]) -> Collection[Access]:
+    folded: dict[tuple[UUID, UUID], Access] = {}
+    for access in accesses:
+        key = (access.organization_uuid, access.memory_id)
+        before = folded.get(key)
+        if before is not None:
+            last = max(before.last_accessed_at, access.last_accessed_at)
+            access = access._replace(times=before.times + access.times, last_accessed_at=last)  # noqa: PLW2901
+        folded[key] = access
+    return folded.values()

@@ -1,0 +1,85 @@
+"""Bringing the older entries of a config into reach, after its `memory_pack_reach` became `all`.
+
+The rule that must not break: every entry of such a config ends up in reach, those saved meanwhile too, and no request
+waits for a million rows. Saves look the setting up themselves; what was there before is marked here, in chunks.
+"""
+
+from typing import Final
+from uuid import UUID
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from lorebus_domain import policy
+from lorebus_store.locks import ConfigPair, lock_config
+
+_BEGIN: Final = text(
+    """
+    UPDATE lorebus.agent_configs SET reach_pending = true, reach_cursor = NULL
+    WHERE organization_uuid = :organization_uuid AND agent_config_uuid = :agent_config_uuid
+    """
+)
+_NEXT: Final = text(
+    """
+    SELECT organization_uuid, agent_config_uuid FROM lorebus.agent_configs
+    WHERE reach_pending ORDER BY updated_at LIMIT 1
+    """
+)
+_CURSOR: Final = text(
+    """
+    SELECT reach_cursor FROM lorebus.agent_configs
+    WHERE organization_uuid = :organization_uuid AND agent_config_uuid = :agent_config_uuid AND reach_pending
+        AND memory_pack_reach = 'all'
+    """
+)
+_MARK: Final = text(
+    """
+    WITH next AS (
+        SELECT id FROM lorebus.memories
+        WHERE organization_uuid = :organization_uuid AND agent_config_uuid = :agent_config_uuid
+            AND id > coalesce(CAST(:cursor AS uuid), '00000000-0000-0000-0000-000000000000')
+        ORDER BY id LIMIT :chunk
+    ), marked AS (
+        UPDATE lorebus.memories m SET in_reach = true FROM next
+        WHERE m.organization_uuid = :organization_uuid AND m.id = next.id AND NOT m.in_reach
+    )
+    SELECT count(*), (SELECT id FROM next ORDER BY id DESC LIMIT 1) FROM next
+    """
+)
+_MOVE: Final = text(
+    """
+    UPDATE lorebus.agent_configs SET reach_pending = :pending, reach_cursor = :cursor
+    WHERE organization_uuid = :organization_uuid AND agent_config_uuid = :agent_config_uuid
+    """
+)
+
+
+async def begin(conn: AsyncConnection, organization_uuid: UUID, agent_config_uuid: UUID) -> None:
+    """Mark the entries of a config of ordinary size now; a larger one's rest waits for `extend`."""
+    key = {"organization_uuid": organization_uuid, "agent_config_uuid": agent_config_uuid}
+    await conn.execute(_BEGIN, key)
+    await _extend(conn, (organization_uuid, agent_config_uuid), chunk=policy.DEFAULT_MAX_ENTRIES)
+
+
+async def extend(conn: AsyncConnection, *, chunk: int) -> bool:
+    """Take up to `chunk` more entries of one config into reach; False when no config waits for it.
+
+    This is a queue of the system: the config may be any organization's.
+    """
+    pair = (await conn.execute(_NEXT)).one_or_none()
+    if pair is None:
+        return False
+    await _extend(conn, (pair[0], pair[1]), chunk=chunk)
+    return True
+
+
+async def _extend(conn: AsyncConnection, pair: ConfigPair, *, chunk: int) -> None:
+    # Alone with the config: rows are marked in id order, which is not the order in which saves lock them.
+    await lock_config(conn, pair)
+    key = {"organization_uuid": pair[0], "agent_config_uuid": pair[1]}
+    cursor = (await conn.execute(_CURSOR, key)).one_or_none()
+    if cursor is None:
+        await conn.execute(_MOVE, key | {"pending": False, "cursor": None})
+        return
+    seen, last = (await conn.execute(_MARK, key | {"cursor": cursor[0], "chunk": chunk})).one()
+    await conn.execute(_MOVE, key | {"pending": seen == chunk, "cursor": last if seen == chunk else None})

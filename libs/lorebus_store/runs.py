@@ -1,0 +1,260 @@
+"""Workflow runs: their status, which is truthful and durable, and the claim that makes an effect happen once.
+
+The rule that must not break: a completed run is never touched again, and a run's row changes in the same transaction
+as its effect. Whoever gets fewer runs back than it gave was second, and must not have an effect for the others
+(ARCHITECTURE.md, "Idempotent effect"). Runs that wait for a worker are in `leases`, named here as well.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from lorebus_contracts.workflows import State, WorkflowType
+from lorebus_store import leases
+from lorebus_store.run_rows import (
+    Failure,
+    FinishedRun,
+    InitiatedRun,
+    Run,
+    RunKey,
+    StaleRun,
+    Step,
+    history_json,
+)
+
+ClaimedRun = leases.ClaimedRun
+DistillStart = leases.DistillStart
+start_distills = leases.start_distills
+claim_due = leases.claim_due
+finish_leased = leases.finish_leased
+retry_later = leases.retry_later
+extend_lease = leases.extend_lease
+
+_RUN: Final = ", ".join(Run._fields)
+_STALE: Final = ", ".join(StaleRun._fields)
+_KNOWN: Final = text(
+    """
+    SELECT r.organization_uuid, r.id, r.state_name FROM lorebus.workflow_runs r
+    JOIN unnest(CAST(:organizations AS uuid[]), CAST(:ids AS uuid[])) AS asked (organization_uuid, id)
+        USING (organization_uuid, id)
+    """
+)
+# The history of a run that is new begins with `initiated`; one that is there has that step already (`- 0`).
+_RECORD_FINISHED: Final = text(
+    """
+    INSERT INTO lorebus.workflow_runs AS r
+        (organization_uuid, id, type, state_name, state_data, history, agent_config_uuid, session_uuid, created_at,
+        updated_at, finished_at)
+    SELECT organization_uuid, id, type, state_name, CAST(state_data AS jsonb), CAST(history AS jsonb),
+        agent_config_uuid, session_uuid, created_at, finished_at, finished_at
+    FROM unnest(
+        CAST(:organizations AS uuid[]), CAST(:ids AS uuid[]), CAST(:types AS text[]), CAST(:states AS text[]),
+        CAST(:state_data AS text[]), CAST(:histories AS text[]), CAST(:configs AS uuid[]), CAST(:sessions AS uuid[]),
+        CAST(:created AS timestamptz[]), CAST(:finished AS timestamptz[])
+    ) AS f (organization_uuid, id, type, state_name, state_data, history, agent_config_uuid, session_uuid,
+        created_at, finished_at)
+    ON CONFLICT (organization_uuid, id) DO UPDATE SET
+        state_name = excluded.state_name,
+        state_data = excluded.state_data,
+        history = r.history || (excluded.history - 0),
+        pending_input = NULL,
+        due_at = NULL,
+        lease_token = NULL,
+        lease_until = NULL,
+        updated_at = excluded.updated_at,
+        finished_at = excluded.finished_at
+    WHERE r.state_name <> 'completed'
+    RETURNING organization_uuid, id
+    """
+)
+_INSERT_INITIATED: Final = text(
+    """
+    INSERT INTO lorebus.workflow_runs
+        (organization_uuid, id, type, state_name, state_data, history, pending_input, agent_config_uuid, session_uuid,
+        created_at)
+    SELECT organization_uuid, id, type, 'initiated', CAST(state_data AS jsonb), CAST(history AS jsonb),
+        pending_input, agent_config_uuid, session_uuid, created_at
+    FROM unnest(
+        CAST(:organizations AS uuid[]), CAST(:ids AS uuid[]), CAST(:types AS text[]), CAST(:state_data AS text[]),
+        CAST(:histories AS text[]), CAST(:inputs AS bytea[]), CAST(:configs AS uuid[]), CAST(:sessions AS uuid[]),
+        CAST(:created AS timestamptz[])
+    ) AS i (organization_uuid, id, type, state_data, history, pending_input, agent_config_uuid, session_uuid,
+        created_at)
+    ON CONFLICT (organization_uuid, id) DO NOTHING
+    RETURNING organization_uuid, id
+    """
+)
+_FAIL: Final = text(
+    """
+    INSERT INTO lorebus.workflow_runs AS r
+        (organization_uuid, id, type, state_name, state_data, history, agent_config_uuid, session_uuid, created_at,
+        finished_at)
+    VALUES (:organization_uuid, :id, :type, 'failed', CAST(CAST(:state_data AS text) AS jsonb),
+        CAST(CAST(:history AS text) AS jsonb), :agent_config_uuid, :session_uuid, :created_at, :failed_at)
+    ON CONFLICT (organization_uuid, id) DO UPDATE SET
+        state_name = 'failed',
+        state_data = r.state_data || excluded.state_data,
+        history = r.history || (excluded.history - 0),
+        pending_input = NULL,
+        due_at = NULL,
+        lease_token = NULL,
+        lease_until = NULL,
+        updated_at = now(),
+        finished_at = excluded.finished_at
+    WHERE r.state_name IN ('initiated', 'run')
+    RETURNING id
+    """
+)
+_GET: Final = text(
+    f"SELECT {_RUN} FROM lorebus.workflow_runs WHERE organization_uuid = :organization_uuid AND id = :id"
+)
+_BY_SESSION: Final = text(
+    f"""
+    SELECT {_RUN} FROM lorebus.workflow_runs
+    WHERE organization_uuid = :organization_uuid AND session_uuid = :session_uuid
+    ORDER BY created_at DESC, id DESC LIMIT :limit
+    """
+)
+_BY_TYPE: Final = text(
+    f"""
+    SELECT {_RUN} FROM lorebus.workflow_runs
+    WHERE organization_uuid = :organization_uuid AND type = :type AND state_name = :state_name
+    ORDER BY created_at DESC, id DESC LIMIT :limit
+    """
+)
+_SWEEP_STALE: Final = text(
+    f"""
+    WITH stale AS (
+        SELECT organization_uuid, id FROM lorebus.workflow_runs
+        WHERE state_name = 'initiated' AND updated_at < now() - CAST(:older_than AS interval)
+        ORDER BY updated_at LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED
+    )
+    UPDATE lorebus.workflow_runs r SET updated_at = now() FROM stale
+    WHERE r.organization_uuid = stale.organization_uuid AND r.id = stale.id
+    RETURNING {", ".join("r." + name for name in StaleRun._fields)}
+    """
+)
+
+
+async def known_runs(conn: AsyncConnection, keys: Collection[RunKey]) -> Mapping[RunKey, State]:
+    """The states of those runs that there are."""
+    result = await conn.execute(_KNOWN, {"organizations": [o for o, _ in keys], "ids": [i for _, i in keys]})
+    return {(row[0], row[1]): State(row[2]) for row in result.all()}
+
+
+async def record_finished(conn: AsyncConnection, rows: Sequence[FinishedRun]) -> set[RunKey]:
+    """Write runs that ended, over whatever is there but `completed`; the keys of those that were written.
+
+    A key that does not come back was completed before, by another consumer: its effect must not happen again.
+    """
+    if not rows:
+        return set()
+    ordered = sorted(rows, key=_key)
+    values = {
+        "organizations": [row.organization_uuid for row in ordered],
+        "ids": [row.id for row in ordered],
+        "types": [row.type for row in ordered],
+        "states": [row.state_name for row in ordered],
+        "state_data": [row.state_data for row in ordered],
+        "histories": [history_json(row.created_at, row.steps) for row in ordered],
+        "configs": [row.agent_config_uuid for row in ordered],
+        "sessions": [row.session_uuid for row in ordered],
+        "created": [row.created_at for row in ordered],
+        "finished": [row.finished_at for row in ordered],
+    }
+    return {(row[0], row[1]) for row in (await conn.execute(_RECORD_FINISHED, values)).all()}
+
+
+async def insert_initiated(conn: AsyncConnection, *runs: InitiatedRun) -> set[RunKey]:
+    """Accept runs that are not there yet; the keys of those that were new."""
+    ordered = sorted(runs, key=_key)
+    values = {
+        "organizations": [run.organization_uuid for run in ordered],
+        "ids": [run.id for run in ordered],
+        "types": [run.type for run in ordered],
+        "state_data": [run.state_data for run in ordered],
+        "histories": [history_json(run.created_at, ()) for run in ordered],
+        "inputs": [run.pending_input for run in ordered],
+        "configs": [run.agent_config_uuid for run in ordered],
+        "sessions": [run.session_uuid for run in ordered],
+        "created": [run.created_at for run in ordered],
+    }
+    return {(row[0], row[1]) for row in (await conn.execute(_INSERT_INITIATED, values)).all()}
+
+
+async def fail(
+    conn: AsyncConnection,
+    *,
+    organization_uuid: UUID,
+    run_id: UUID,
+    run_type: WorkflowType,
+    agent_config_uuid: UUID,
+    session_uuid: UUID | None,
+    created_at: datetime,
+    failure: Failure,
+) -> bool:
+    """End a run, accepted before or unheard of, as failed; False when it had ended already."""
+    values = {
+        "organization_uuid": organization_uuid,
+        "id": run_id,
+        "type": run_type,
+        "state_data": failure.as_state_data(),
+        "history": history_json(created_at, (Step(State.FAILED, failure.failed_at),)),
+        "agent_config_uuid": agent_config_uuid,
+        "session_uuid": session_uuid,
+        "created_at": created_at,
+        "failed_at": failure.failed_at,
+    }
+    return (await conn.execute(_FAIL, values)).one_or_none() is not None
+
+
+async def get_run(conn: AsyncConnection, organization_uuid: UUID, run_id: UUID) -> Run | None:
+    """The run; None when the organization has no such run. A load's run is its recall (`recalls.receipt`)."""
+    row = (await conn.execute(_GET, {"organization_uuid": organization_uuid, "id": run_id})).one_or_none()
+    return None if row is None else _run(row)
+
+
+async def list_runs(
+    conn: AsyncConnection, organization_uuid: UUID, *, run_type: WorkflowType, state_name: State, limit: int
+) -> tuple[Run, ...]:
+    """The organization's runs of one type and state, at most `limit`, newest first."""
+    values = {
+        "organization_uuid": organization_uuid,
+        "type": run_type,
+        "state_name": state_name,
+        "limit": limit,
+    }
+    return tuple(map(_run, (await conn.execute(_BY_TYPE, values)).all()))
+
+
+async def runs_of_session(
+    conn: AsyncConnection, organization_uuid: UUID, session_uuid: UUID, *, limit: int
+) -> tuple[Run, ...]:
+    """The runs that are about a session, at most `limit`, newest first."""
+    values = {"organization_uuid": organization_uuid, "session_uuid": session_uuid, "limit": limit}
+    return tuple(map(_run, (await conn.execute(_BY_SESSION, values)).all()))
+
+
+async def stale_initiated(conn: AsyncConnection, older_than: timedelta, limit: int) -> tuple[StaleRun, ...]:
+    """Runs that have stayed `initiated` for longer than this, each given to one caller and not again so soon.
+
+    This is a queue of the system: the runs may be any organization's.
+    """
+    result = await conn.execute(_SWEEP_STALE, {"older_than": older_than, "limit": limit})
+    return tuple(
+        StaleRun(org, run_id, WorkflowType(kind), config, session, pending)
+        for org, run_id, kind, config, session, pending in result.all()
+    )
+
+
+def _key(run: FinishedRun | InitiatedRun) -> RunKey:
+    return (run.organization_uuid, run.id)
+
+
+def _run(row: Iterable[Any]) -> Run:
+    run = Run._make(row)
+    return run._replace(type=WorkflowType(run.type), state_name=State(run.state_name))
