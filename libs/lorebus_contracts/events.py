@@ -54,6 +54,14 @@ class CallerBody(WireModel):
         """The caller; a blank ref is no principal."""
         return resolve_caller(self.kind, self.ref)
 
+    def principal_ref(self) -> str | None:
+        """Who the caller is; null for `none` and for an end user whom nobody could name."""
+        match self.resolve():
+            case EndUser(ref) | Actor(ref):
+                return ref
+            case NoCaller():
+                return None
+
     @classmethod
     def of(cls, caller: Caller) -> "CallerBody":
         """The caller as it goes over the wire."""

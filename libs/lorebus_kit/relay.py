@@ -9,9 +9,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from typing import Final
-from uuid import uuid4
-
-from lorebus_store.outbox import PendingRow
+from uuid import UUID, uuid4
 
 from lorebus_kit import metrics
 from lorebus_kit.backoff import Backoff, pause
@@ -19,12 +17,12 @@ from lorebus_kit.bus import BusProducer, Record
 from lorebus_store import outbox
 from lorebus_store.database import Database
 from lorebus_store.errors import TransientError
+from lorebus_store.outbox import CHANNEL, PendingRow
 
 LEASE_SECONDS: Final = 15.0
 """Longer than a publish may take, so that a living relay never loses its lease in the middle of one."""
 ROWS_A_ROUND: Final = 500
 POLL_SECONDS: Final = 1.0
-CHANNEL: Final = "lorebus_outbox"
 _log: Final = logging.getLogger(__name__)
 
 
@@ -91,7 +89,7 @@ class Relay:
             raise failure
         return len(confirmed)
 
-    async def _release(self, token: object) -> None:
+    async def _release(self, token: UUID) -> None:
         try:
             async with self._database.begin() as connection:
                 await outbox.release(connection, token)

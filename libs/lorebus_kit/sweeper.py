@@ -1,0 +1,63 @@
+"""The sweeper: puts runs that stay `initiated` on the bus again.
+
+A run is accepted through the store together with its outbox row; should the broker lose the record afterwards (a
+local one that was restarted empty), the run's own copy of the event is sent once more, with the same event_id.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Final
+
+from lorebus_contracts.events import Event, PruneRequested, SaveRequested, SessionEnded
+from lorebus_contracts.wire import parse
+from lorebus_contracts.workflows import WorkflowType
+from lorebus_kit import metrics
+from lorebus_kit.backoff import pause
+from lorebus_kit.emitting import outbox_row
+from lorebus_kit.relay import Relay
+from lorebus_store import outbox, runs
+from lorebus_store.database import Database
+
+STALE_AFTER: Final = timedelta(seconds=20)
+SWEEP_SECONDS: Final = 5.0
+RUNS_A_SWEEP: Final = 500
+_EVENTS: Final[Mapping[WorkflowType, type[Event]]] = {
+    WorkflowType.MEMORY_SAVE: SaveRequested,
+    WorkflowType.MEMORY_DISTILL: SessionEnded,
+    WorkflowType.MEMORY_PRUNE: PruneRequested,
+}
+_log: Final = logging.getLogger(__name__)
+
+
+class Sweeper:
+    """Looks for stale runs every five seconds; any number of processes may run one."""
+
+    def __init__(self, database: Database, relay: Relay) -> None:
+        self._database = database
+        self._relay = relay
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Sweep until `stop` is set.
+
+        Raises:
+            TransientError: PostgreSQL is away; begin again later.
+        """
+        while not stop.is_set():
+            while await self.sweep() == RUNS_A_SWEEP:
+                pass
+            await pause(SWEEP_SECONDS, stop)
+
+    async def sweep(self) -> int:
+        """Put at most 500 stale runs into the outbox again; gives how many."""
+        async with self._database.begin() as connection:
+            stale = await runs.stale_initiated(connection, STALE_AFTER, RUNS_A_SWEEP)
+            await outbox.add(
+                connection, [outbox_row(parse(_EVENTS[run.type], run.pending_input)) for run in stale]
+            )
+        if stale:
+            metrics.SWEPT.inc(len(stale))
+            _log.warning("runs put on the bus again", extra={"runs": len(stale)})
+            self._relay.wake()
+        return len(stale)

@@ -1,0 +1,109 @@
+"""What a session's end starts: a distill that is due now, or a finished run that says why there is none.
+
+The rule that must not break: a session is distilled once, whoever says how often that it ended; and no model is called
+here, or the consumer would leave its group while it waits.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from uuid import UUID
+
+from lorebus_contracts.events import Event, SessionEnded
+from lorebus_contracts.workflows import DistillOutput
+from lorebus_distill.prepared import encode
+from lorebus_domain.distilling import DistillSkip, ToolCall, distill_gate, prepare
+from lorebus_kit.run_ids import distill_run_id
+from lorebus_kit.verdicts import Applied, Duplicate, Rejected, Skipped, Verdict
+from lorebus_store import leases, sessions, settings
+from lorebus_store.database import Connection
+from lorebus_store.leases import DistillStart
+from lorebus_store.sessions import LearntSession
+from lorebus_store.settings import ScopeSettings
+
+
+async def on_session_ended(connection: Connection, events: Sequence[Event]) -> Sequence[Verdict]:
+    """Start the distills of a batch; one verdict an event."""
+    ended = [event for event in events if isinstance(event, SessionEnded)]
+    known = await settings.load_settings(connection, {_pair(event) for event in ended})
+    starts: dict[tuple[UUID, UUID], DistillStart] = {}
+    skips: dict[tuple[UUID, UUID], DistillSkip | None] = {}
+    for event in ended:
+        key = _run_key(event)
+        if known[_pair(event)].organization_known and key not in starts:
+            skips[key] = _gate(event, known[_pair(event)])
+            starts[key] = _start(event, skips[key])
+    await sessions.learn(connection, [_learnt(event) for event in ended if known[_pair(event)].config_known])
+    started = await leases.start_distills(connection, tuple(starts.values()))
+    verdicts: list[Verdict] = []
+    for event in ended:
+        key = _run_key(event)
+        if not known[_pair(event)].organization_known:
+            verdicts.append(Rejected("unknown_organization"))
+        elif key in started:
+            started.discard(key)
+            skip = skips[key]
+            verdicts.append(Applied() if skip is None else Skipped(skip.value))
+        else:
+            verdicts.append(Duplicate())
+    return verdicts
+
+
+def run_id_of(event: Event) -> UUID:
+    """The id of a session's distill.
+
+    Raises:
+        TypeError: the event is not the end of a session.
+    """
+    if not isinstance(event, SessionEnded):
+        raise TypeError(f"a distill follows a session's end, not {type(event).__name__}")
+    return distill_run_id(event.session_uuid)
+
+
+def _gate(event: SessionEnded, scope: ScopeSettings) -> DistillSkip | None:
+    if scope.organization is None or scope.config is None:
+        return DistillSkip.UNKNOWN_AGENT_CONFIG
+    return distill_gate(
+        organization_enabled=scope.organization.memory_enabled,
+        config_enabled=scope.config.memory_enabled,
+        write_enabled=scope.config.memory_write_enabled,
+        outcome=event.outcome,
+        step_count=event.step_count,
+        caller=event.caller.resolve(),
+    )
+
+
+def _start(event: SessionEnded, skip: DistillSkip | None) -> DistillStart:
+    pending = None
+    if skip is None:
+        trace = [ToolCall(call.tool, call.input, call.output, call.is_error) for call in event.trace]
+        prepared = prepare(outcome=event.outcome, task=event.task, trace=trace)
+        pending = encode(event.caller, prepared)
+    return DistillStart(
+        organization_uuid=event.organization_uuid,
+        id=distill_run_id(event.session_uuid),
+        agent_config_uuid=event.agent_config_uuid,
+        session_uuid=event.session_uuid,
+        created_at=event.occurred_at,
+        at=datetime.now(UTC),
+        pending_input=pending,
+        state_data=DistillOutput(skipped_reason=skip).model_dump_json(exclude_none=True),
+    )
+
+
+def _learnt(event: SessionEnded) -> LearntSession:
+    return LearntSession(
+        organization_uuid=event.organization_uuid,
+        session_uuid=event.session_uuid,
+        agent_config_uuid=event.agent_config_uuid,
+        caller_kind=event.caller.kind,
+        principal_ref=event.caller.principal_ref(),
+        task=event.task,
+    )
+
+
+def _pair(event: SessionEnded) -> tuple[UUID, UUID]:
+    return (event.organization_uuid, event.agent_config_uuid)
+
+
+def _run_key(event: SessionEnded) -> tuple[UUID, UUID]:
+    return (event.organization_uuid, distill_run_id(event.session_uuid))

@@ -1,0 +1,176 @@
+"""Recording recalls and labelling them with how their session ended.
+
+The rule that must not break: labels are order-free. A session's outcome and its rating are kept apart, each the
+later one by (occurred_at, event_id); a recall's label follows from its session, whichever came first.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Final, TypeVar
+from uuid import UUID, uuid4
+
+from lorebus_contracts.events import (
+    ChangeKind,
+    Event,
+    MemoryChanged,
+    RecallRecorded,
+    SessionEnded,
+    SessionRated,
+)
+from lorebus_kit.emitting import outbox_row
+from lorebus_kit.verdicts import Applied, Duplicate, Rejected, Skipped, Verdict
+from lorebus_store import inbox, memories, outbox, recalls, sessions, settings
+from lorebus_store.database import Connection
+from lorebus_store.memories import Access
+from lorebus_store.recalls import HandedOut, RecordedRecall
+from lorebus_store.sessions import ChangedSession, LearntSession, SessionOutcome, SessionRating
+
+CONSUMER: Final = "recall-labeller"
+_EventT = TypeVar("_EventT", bound=Event)
+
+
+async def on_session_events(connection: Connection, events: Sequence[Event]) -> Sequence[Verdict]:
+    """Record the recalls of a batch, count what they handed out, keep outcomes and ratings; one verdict an event."""
+    known = await settings.load_settings(connection, {_pair(event) for event in events})
+    writable = [event for event in events if known[_pair(event)].config_known]
+    claimed = await inbox.claim_events(
+        connection, CONSUMER, [(event.organization_uuid, event.event_id) for event in writable]
+    )
+    verdicts: list[Verdict] = []
+    due: list[Event] = []
+    for event in events:
+        key = (event.organization_uuid, event.event_id)
+        if not known[_pair(event)].organization_known:
+            verdicts.append(Rejected("unknown_organization"))
+        elif not known[_pair(event)].config_known:
+            verdicts.append(Skipped("unknown_agent_config"))
+        elif key in claimed:
+            claimed.discard(key)
+            verdicts.append(Applied())
+            due.append(event)
+        else:
+            verdicts.append(Duplicate())
+    await _store(connection, due)
+    return verdicts
+
+
+async def _store(connection: Connection, due: Sequence[Event]) -> None:
+    ended, rated, recalled = _of(due, SessionEnded), _of(due, SessionRated), _of(due, RecallRecorded)
+    await sessions.learn(connection, [*map(_learnt, ended), *map(_learnt, recalled)])
+    changed = (
+        *await sessions.apply_outcomes(connection, [_outcome(event) for event in ended]),
+        *await sessions.apply_ratings(connection, [_rating(event) for event in rated]),
+    )
+    recorded = await recalls.record(connection, [_recall(event) for event in recalled])
+    await memories.count_accesses(
+        connection, _accesses(event for event in recalled if event.event_id in recorded)
+    )
+    await outbox.add(connection, [outbox_row(change) for change in _changes(changed)])
+
+
+def _changes(changed: Iterable[ChangedSession]) -> tuple[MemoryChanged, ...]:
+    """What the live tail is told: the sessions whose recalls have another label now, an event an agent config."""
+    by_config: dict[tuple[UUID, UUID], dict[UUID, None]] = {}
+    for session in changed:
+        pair = (session.organization_uuid, session.agent_config_uuid)
+        by_config.setdefault(pair, {})[session.session_uuid] = None
+    now = datetime.now(UTC)
+    return tuple(
+        MemoryChanged(
+            event_id=uuid4(),
+            occurred_at=now,
+            organization_uuid=pair[0],
+            agent_config_uuid=pair[1],
+            kind=ChangeKind.LABELLED,
+            ids=tuple(ids),
+            count=len(ids),
+        )
+        for pair, ids in by_config.items()
+    )
+
+
+def _learnt(event: SessionEnded | RecallRecorded) -> LearntSession:
+    return LearntSession(
+        organization_uuid=event.organization_uuid,
+        session_uuid=event.session_uuid,
+        agent_config_uuid=event.agent_config_uuid,
+        caller_kind=event.caller.kind,
+        principal_ref=event.caller.principal_ref(),
+        task=event.task if isinstance(event, SessionEnded) else None,
+    )
+
+
+def _outcome(event: SessionEnded) -> SessionOutcome:
+    return SessionOutcome(
+        organization_uuid=event.organization_uuid,
+        session_uuid=event.session_uuid,
+        agent_config_uuid=event.agent_config_uuid,
+        outcome=event.outcome,
+        occurred_at=event.occurred_at,
+        event_id=event.event_id,
+    )
+
+
+def _rating(event: SessionRated) -> SessionRating:
+    return SessionRating(
+        organization_uuid=event.organization_uuid,
+        session_uuid=event.session_uuid,
+        agent_config_uuid=event.agent_config_uuid,
+        quality_score=event.quality_score,
+        occurred_at=event.occurred_at,
+        event_id=event.event_id,
+    )
+
+
+def _recall(event: RecallRecorded) -> RecordedRecall:
+    return RecordedRecall(
+        organization_uuid=event.organization_uuid,
+        recall_id=event.event_id,
+        pack_id=event.pack_id,
+        session_uuid=event.session_uuid,
+        agent_config_uuid=event.agent_config_uuid,
+        caller_kind=event.caller.kind,
+        principal_ref=event.caller.principal_ref(),
+        requested_strategy=event.requested_strategy,
+        strategy=event.strategy,
+        cue=event.cue,
+        top_k=event.top_k,
+        budget_used_chars=event.budget_used_chars,
+        occurred_at=event.occurred_at,
+        entries=[
+            HandedOut(
+                memory_id=entry.memory_id,
+                rank=entry.rank,
+                importance=entry.importance,
+                score=entry.score,
+                relevance=entry.relevance,
+                recency=entry.recency,
+            )
+            for entry in event.entries
+        ],
+        passed_over=json.dumps([entry.model_dump(mode="json") for entry in event.passed_over]),
+    )
+
+
+def _accesses(recalled: Iterable[RecallRecorded]) -> list[Access]:
+    """One access for each entry handed out, not for each candidate."""
+    return [
+        Access(
+            organization_uuid=event.organization_uuid,
+            agent_config_uuid=event.agent_config_uuid,
+            memory_id=entry.memory_id,
+            times=1,
+            last_accessed_at=event.occurred_at,
+        )
+        for event in recalled
+        for entry in event.entries
+    ]
+
+
+def _of(events: Iterable[Event], kind: type[_EventT]) -> list[_EventT]:
+    return [event for event in events if isinstance(event, kind)]
+
+
+def _pair(event: Event) -> tuple[UUID, UUID]:
+    return (event.organization_uuid, event.agent_config_uuid)
