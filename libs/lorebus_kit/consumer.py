@@ -100,7 +100,9 @@ class ConsumerProcess:
                 await pause(backoff.next_seconds(), self._stop)
                 continue
             _log.info("consuming", extra={"group": self._subscription.group})
+            self._watch.consuming = True
             await self._until_stopped_or_halted()
+            self._watch.consuming = False
             await self._leave(broker)
         await self._stop.wait()
 

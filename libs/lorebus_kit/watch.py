@@ -31,6 +31,7 @@ class ConsumerWatch:
         self._database = database
         self._group = group
         self.consumer: AIOKafkaConsumer | None = None
+        self.consuming = False
         self._database_there = False
         self._broker_there = False
         self._lag = 0
@@ -56,6 +57,8 @@ class ConsumerWatch:
             ready.append("PostgreSQL does not answer; waiting for it")
         if not self._broker_there:
             ready.append("the broker does not answer; waiting for it")
+        elif not self.consuming and not state.halted:
+            ready.append("not yet in its consumer group; joining it")
         facts = {
             "group": self._group,
             "lag_records": self._lag,

@@ -1,0 +1,166 @@
+"""The product's own services as processes of a test: started, watched, signalled, always ended."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import httpx
+
+from lorebus_ops.ports import free_port
+
+READY_SECONDS: Final = 40.0
+TOKEN_SECRET: Final = "test-secret-of-more-than-thirty-two-bytes"
+
+
+async def until(condition: Callable[[], object], *, seconds: float, what: str) -> None:
+    """Wait until `condition` is true.
+
+    Raises:
+        TimeoutError: it was not in time; the text says what was waited for.
+    """
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {seconds:g} s: {what}")
+        await asyncio.sleep(0.02)
+
+
+class Service:
+    """One service process and what it said."""
+
+    def __init__(self, name: str, environment: Mapping[str, str], *, port: int, log: Path) -> None:
+        self.name = name
+        self.url = f"http://127.0.0.1:{port}"
+        self._environment = dict(environment)
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        """The process as it runs now."""
+        if self._process is None:
+            raise RuntimeError(f"{self.name} was not started")
+        return self._process
+
+    def start(self) -> None:
+        """Start, or start again after an end."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", f"lorebus_{self.name}"],
+                env=self._environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+
+    async def ready(self) -> None:
+        """Wait until the process says that it is ready.
+
+        Raises:
+            RuntimeError: it ended, or did not become ready in time; the text is its log.
+        """
+        deadline = time.monotonic() + READY_SECONDS
+        async with httpx.AsyncClient() as client:
+            while time.monotonic() < deadline:
+                if self.process.poll() is not None:
+                    break
+                try:
+                    if (await client.get(f"{self.url}/health/ready", timeout=2.0)).is_success:
+                        return
+                except httpx.TransportError:
+                    pass
+                await asyncio.sleep(0.05)
+        raise RuntimeError(f"{self.name} is not ready:\n{self.log()}")
+
+    def kill(self) -> None:
+        """End it as a crash does: no time for anything."""
+        self.process.kill()
+        self.process.wait()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal."""
+        self.process.send_signal(number)
+
+    async def stop(self, *, seconds: float = 30.0) -> int:
+        """SIGTERM; gives the exit code.
+
+        Raises:
+            TimeoutError: it did not end in time.
+        """
+        self.process.terminate()
+        await until(lambda: self.process.poll() is not None, seconds=seconds, what=f"{self.name} ends")
+        return self.process.returncode
+
+    def end(self) -> None:
+        """Make sure that nothing of it is left."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGCONT)
+            self._process.kill()
+            self._process.wait()
+
+    def log(self) -> str:
+        """Everything it said."""
+        return self._log.read_text(errors="replace") if self._log.exists() else ""
+
+
+@asynccontextmanager
+async def services(
+    *names: str,
+    database_url: str,
+    bootstrap_servers: str,
+    topic_prefix: str,
+    extra: Mapping[str, str] | None = None,
+    wait: bool = True,
+) -> AsyncIterator[tuple[Service, ...]]:
+    """These services (a name twice is two processes of it), ready, and ended afterwards whatever happens."""
+    with tempfile.TemporaryDirectory(prefix="lorebus-services-") as folder:
+        made = tuple(
+            _service(
+                name,
+                Path(folder) / f"{index}-{name}.log",
+                database_url=database_url,
+                bootstrap_servers=bootstrap_servers,
+                topic_prefix=topic_prefix,
+                extra=extra or {},
+            )
+            for index, name in enumerate(names)
+        )
+        try:
+            for service in made:
+                service.start()
+            if wait:
+                await asyncio.gather(*(service.ready() for service in made))
+            yield made
+        finally:
+            for service in made:
+                service.end()
+
+
+def _service(
+    name: str,
+    log: Path,
+    *,
+    database_url: str,
+    bootstrap_servers: str,
+    topic_prefix: str,
+    extra: Mapping[str, str],
+) -> Service:
+    port = free_port()
+    own = {
+        "LOREBUS_DATABASE_URL": database_url,
+        "LOREBUS_BOOTSTRAP_SERVERS": bootstrap_servers,
+        "LOREBUS_TOPIC_PREFIX": topic_prefix,
+        "LOREBUS_SESSION_TIMEOUT_SECONDS": "3",
+        "LOREBUS_HEALTH_PORT": str(port),
+        "LOREBUS_HTTP_PORT": str(port),
+        "LOREBUS_TOKEN_SECRETS": f'["{TOKEN_SECRET}"]',
+    }
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("LOREBUS_")}
+    return Service(name, kept | own | dict(extra), port=port, log=log)
