@@ -10,11 +10,11 @@ from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import TextClause, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from lorebus_domain.ranking import Candidate
 from lorebus_domain.visibility import ReadScope
+from lorebus_store.statements import Statement
 
 
 class StoredEntry(NamedTuple):
@@ -62,9 +62,9 @@ def _first(conditions: Sequence[str], *, columns: str, order: str, limit: str) -
     return f"{' UNION ALL '.join(scans)} ORDER BY {order} LIMIT {limit}" if len(scans) > 1 else scans[0]
 
 
-def _read(order: str, scopes: Sequence[_Scope]) -> TextClause:
+def _read(order: str, scopes: Sequence[_Scope]) -> Statement:
     conditions = [scope.condition for scope in scopes]
-    return text(_first(conditions, columns=_ENTRY, order=order, limit=_LIMIT))
+    return Statement(_first(conditions, columns=_ENTRY, order=order, limit=_LIMIT))
 
 
 def _pack(scopes: Sequence[_Scope]) -> str:
@@ -101,10 +101,10 @@ def _reach(scopes: Sequence[_Scope]) -> str:
         wanted AS MATERIALIZED ({wanted}), reached AS MATERIALIZED ({reached})"""
 
 
-def _candidates(scopes: Sequence[_Scope], *, reach: bool) -> TextClause:
+def _candidates(scopes: Sequence[_Scope], *, reach: bool) -> Statement:
     parts = ["newest", "important", *(["reached"] if reach else [])]
     rows = " UNION ALL ".join(f"SELECT {_CANDIDATE} FROM {part}" for part in parts)
-    return text(f"{_pack(scopes)}{', ' + _reach(scopes) if reach else ''} {rows}")
+    return Statement(f"{_pack(scopes)}{', ' + _reach(scopes) if reach else ''} {rows}")
 
 
 _SCOPES: Final[Mapping[tuple[bool, bool], Sequence[_Scope]]] = {
@@ -118,7 +118,7 @@ _NEWEST: Final = {key: _read(_NEWEST_FIRST, scopes) for key, scopes in _SCOPES.i
 _MOST_IMPORTANT: Final = {key: _read(_IMPORTANT_FIRST, scopes) for key, scopes in _SCOPES.items()}
 _RECENT: Final = {key: _candidates(scopes, reach=False) for key, scopes in _SCOPES.items()}
 _ALL: Final = {key: _candidates(scopes, reach=True) for key, scopes in _SCOPES.items()}
-_TEXTS: Final = text(
+_TEXTS: Final = Statement(
     """
     SELECT id, text FROM lorebus.memories
     WHERE organization_uuid = :organization_uuid AND id = ANY(CAST(:ids AS uuid[]))
@@ -174,7 +174,7 @@ async def pack_candidates(
     if reach_terms:
         statement = _ALL[key]
         values |= {"reach_terms": list(reach_terms), "reach_limit": reach_limit}
-    rows = (await conn.execute(statement, values)).all()
+    rows = await statement.rows(conn, values)
     return tuple(
         Candidate(memory_id, fingerprint, text_chars, importance, created_at, tuple(terms.split(" ")))
         for memory_id, fingerprint, text_chars, importance, created_at, terms in rows
@@ -185,13 +185,13 @@ async def texts_of(
     conn: AsyncConnection, organization_uuid: UUID, ids: Collection[UUID]
 ) -> Mapping[UUID, str]:
     """The texts of these entries by id; an entry that is gone meanwhile is left out."""
-    result = await conn.execute(_TEXTS, {"organization_uuid": organization_uuid, "ids": list(ids)})
-    return {row[0]: row[1] for row in result.all()}
+    rows = await _TEXTS.rows(conn, {"organization_uuid": organization_uuid, "ids": list(ids)})
+    return {row[0]: row[1] for row in rows}
 
 
 async def _entries(
     conn: AsyncConnection,
-    statements: Mapping[tuple[bool, bool], TextClause],
+    statements: Mapping[tuple[bool, bool], Statement],
     pair: tuple[UUID, UUID],
     scope: ReadScope,
     limit: int,
@@ -199,7 +199,7 @@ async def _entries(
     key = _scope_key(scope)
     if key is None:
         return ()
-    rows = (await conn.execute(statements[key], _scope_values(pair, scope) | {"limit": limit})).all()
+    rows = await statements[key].rows(conn, _scope_values(pair, scope) | {"limit": limit})
     return tuple(map(StoredEntry._make, rows))
 
 

@@ -12,14 +12,15 @@ from typing import Any, Final, TypeAlias
 from uuid import uuid4
 
 import asyncpg
-from sqlalchemy import event, text
+from sqlalchemy import event
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.engine.interfaces import DBAPIConnection, ExceptionContext
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection, QueuePool
 
 from lorebus_store.errors import translated
+from lorebus_store.statements import Statement, driver_of
 from lorebus_store.wakeups import Wakeups
 
 Connection: TypeAlias = AsyncConnection
@@ -38,7 +39,8 @@ _PLANNING: Final[Mapping[str, str]] = {
     # Our statements have one good plan whatever their values; planning them each time costs a third of a load.
     "plan_cache_mode": "force_generic_plan",
 }
-_SET_TIMEOUTS: Final = text(
+_PING: Final = Statement("SELECT 1")
+_SET_TIMEOUTS: Final = Statement(
     "SELECT " + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in _TIMEOUTS.items())
 )
 
@@ -46,6 +48,7 @@ _SET_TIMEOUTS: Final = text(
 _TRUSTED_IDLE_SECONDS: Final = 1.0
 _PING_TIMEOUT_SECONDS: Final = 3.0
 _RECYCLE_SECONDS: Final = 1_800
+_DRIVER_ERRORS: Final = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +92,12 @@ class Database:
             pool_timeout=pool_timeout_seconds,
             pool_recycle=_RECYCLE_SECONDS,
             pool_use_lifo=True,
+            # Transactions are the driver's own (`_transaction`), as statements are.
+            isolation_level="AUTOCOMMIT",
+            skip_autocommit_rollback=True,
             connect_args=self._connect_args | (_without_statement_caches() if pooler else {}),
         )
         _watch(self._engine)
-        self._autocommit = self._engine.execution_options(isolation_level="AUTOCOMMIT")
 
     @asynccontextmanager
     async def begin(self) -> AsyncIterator[AsyncConnection]:
@@ -104,20 +109,25 @@ class Database:
             PermanentError: the database refused what was asked.
         """
         with translated():
-            async with self._engine.begin() as conn:
+            async with self._engine.connect() as conn, _transaction(conn):
                 if self._pooler:
-                    await conn.execute(_SET_TIMEOUTS)
+                    await _SET_TIMEOUTS.rows(conn)
                 yield conn
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
-        """A connection on which every statement is its own transaction: one round trip a query.
+        """A connection on which every statement is its own transaction, in one round trip; not so behind a pooler.
 
         Raises:
             TransientError, PermanentError: as `begin`.
         """
+        if self._pooler:
+            # Between two transactions a pooler may change the server under a statement that was just prepared.
+            async with self.begin() as conn:
+                yield conn
+            return
         with translated():
-            async with self._autocommit.connect() as conn:
+            async with self._engine.connect() as conn:
                 yield conn
 
     async def ping(self) -> None:
@@ -127,7 +137,7 @@ class Database:
             TransientError, PermanentError: as `begin`.
         """
         async with self.read() as conn:
-            await conn.execute(text("SELECT 1"))
+            await _PING.rows(conn)
 
     @asynccontextmanager
     async def listen(self, channel: str) -> AsyncIterator[Wakeups]:
@@ -188,7 +198,6 @@ def _without_statement_caches() -> dict[str, Any]:
 def _watch(engine: AsyncEngine) -> None:
     event.listen(engine.sync_engine, "checkin", _note_checkin)
     event.listen(engine.sync_engine, "checkout", _refuse_dead)
-    event.listen(engine.sync_engine, "handle_error", _give_up_on_timeout)
 
 
 def _note_checkin(_connection: DBAPIConnection | None, record: ConnectionPoolEntry) -> None:
@@ -204,16 +213,33 @@ def _refuse_dead(connection: Any, record: ConnectionPoolEntry, _proxy: PoolProxi
         return
     try:
         connection.run_async(lambda raw: raw.execute("SELECT 1", timeout=_PING_TIMEOUT_SECONDS))
-    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+    except _DRIVER_ERRORS as error:
         driver.terminate()
         raise DisconnectionError("the server did not answer on this connection") from error
 
 
-def _give_up_on_timeout(context: ExceptionContext) -> None:
-    """Drop a connection whose server has not answered: a polite goodbye would wait for the same server."""
-    if not isinstance(context.original_exception, TimeoutError) or context.connection is None:
-        return
-    driver = context.connection.connection.driver_connection
-    if driver is not None:
+@asynccontextmanager
+async def _transaction(conn: AsyncConnection) -> AsyncIterator[None]:
+    """A transaction of the driver; a connection whose server does not answer is dropped, not asked again."""
+    driver = driver_of(conn)
+    transaction = driver.transaction()
+    try:
+        await transaction.start()
+        yield
+        await transaction.commit()
+    except TimeoutError:
         driver.terminate()
-    context.is_disconnect = True
+        raise
+    except BaseException:
+        await _roll_back(driver, transaction)
+        raise
+
+
+async def _roll_back(driver: Any, transaction: Any) -> None:  # noqa: ANN401  # asyncpg ships no types.
+    """Undo what a failed transaction did; the failure itself is what the caller hears of."""
+    if driver.is_closed():
+        return
+    try:
+        await transaction.rollback()
+    except _DRIVER_ERRORS:
+        driver.terminate()

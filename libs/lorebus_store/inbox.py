@@ -8,10 +8,11 @@ from collections.abc import Collection
 from typing import Final
 from uuid import UUID
 
-from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-_CLAIM: Final = text(
+from lorebus_store.statements import Statement
+
+_CLAIM: Final = Statement(
     """
     INSERT INTO lorebus.processed_events (organization_uuid, consumer, event_id)
     SELECT organization_uuid, :consumer, event_id
@@ -34,4 +35,4 @@ async def claim_events(
         "organizations": [organization for organization, _ in ordered],
         "events": [event for _, event in ordered],
     }
-    return {(row[0], row[1]) for row in (await conn.execute(_CLAIM, values)).all()}
+    return {(row[0], row[1]) for row in await _CLAIM.rows(conn, values)}

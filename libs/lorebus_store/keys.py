@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid6 import uuid7
+
+from lorebus_store.statements import Statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,29 +27,29 @@ class ApiKey:
 
 
 _COLUMNS: Final = "organization_uuid, id, prefix, name, scopes, created_at, last_used_at, revoked_at"
-_CREATE: Final = text(
+_CREATE: Final = Statement(
     f"""
     INSERT INTO lorebus.api_keys (organization_uuid, id, key_hash, prefix, name, scopes)
     VALUES (:organization_uuid, :id, :key_hash, :prefix, :name, CAST(:scopes AS text[]))
     RETURNING {_COLUMNS}
     """
 )
-_FIND: Final = text(
+_FIND: Final = Statement(
     f"SELECT {_COLUMNS} FROM lorebus.api_keys WHERE key_hash = :key_hash AND revoked_at IS NULL"
 )
-_LIST: Final = text(
+_LIST: Final = Statement(
     f"""
     SELECT {_COLUMNS} FROM lorebus.api_keys
     WHERE organization_uuid = :organization_uuid ORDER BY created_at, id
     """
 )
-_REVOKE: Final = text(
+_REVOKE: Final = Statement(
     """
     UPDATE lorebus.api_keys SET revoked_at = now()
     WHERE organization_uuid = :organization_uuid AND id = :id AND revoked_at IS NULL
     """
 )
-_MARK_USED: Final = text(
+_MARK_USED: Final = Statement(
     """
     UPDATE lorebus.api_keys k SET last_used_at = now()
     FROM (
@@ -80,30 +81,29 @@ async def create_key(
         "name": name,
         "scopes": sorted(scopes),
     }
-    return _api_key((await conn.execute(_CREATE, values)).one())
+    return _api_key(await _CREATE.row(conn, values))
 
 
 async def find_key(conn: AsyncConnection, key_hash: bytes) -> ApiKey | None:
     """The key with this sha256 that is not revoked; here, and only here, the organization is the answer."""
-    row = (await conn.execute(_FIND, {"key_hash": key_hash})).one_or_none()
+    row = await _FIND.row(conn, {"key_hash": key_hash})
     return None if row is None else _api_key(row)
 
 
 async def list_keys(conn: AsyncConnection, organization_uuid: UUID) -> tuple[ApiKey, ...]:
     """The organization's keys, oldest first, revoked ones among them."""
-    result = await conn.execute(_LIST, {"organization_uuid": organization_uuid})
-    return tuple(_api_key(row) for row in result)
+    rows = await _LIST.rows(conn, {"organization_uuid": organization_uuid})
+    return tuple(map(_api_key, rows))
 
 
 async def revoke(conn: AsyncConnection, *, organization_uuid: UUID, key_id: UUID) -> bool:
     """Close the door to a key; False when the organization has no such open key."""
-    result = await conn.execute(_REVOKE, {"organization_uuid": organization_uuid, "id": key_id})
-    return result.rowcount == 1
+    return await _REVOKE.run(conn, {"organization_uuid": organization_uuid, "id": key_id}) == 1
 
 
 async def mark_used(conn: AsyncConnection, keys: Sequence[tuple[UUID, UUID]]) -> None:
     """Note that these (organization_uuid, key id) were used now; meant to be called now and then, off any path."""
-    await conn.execute(_MARK_USED, {"organizations": [o for o, _ in keys], "ids": [i for _, i in keys]})
+    await _MARK_USED.run(conn, {"organizations": [o for o, _ in keys], "ids": [i for _, i in keys]})
 
 
 def _api_key(row: Any) -> ApiKey:  # noqa: ANN401  # A row, whose columns SQLAlchemy cannot know.

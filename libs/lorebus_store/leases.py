@@ -10,11 +10,11 @@ from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID, uuid4
 
-from sqlalchemy import TextClause, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from lorebus_contracts.workflows import State, WorkflowType
 from lorebus_store.run_rows import RunKey, Step, history_json, step_json
+from lorebus_store.statements import Statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class ClaimedRun(NamedTuple):
     created_at: datetime
 
 
-_START: Final = text(
+_START: Final = Statement(
     f"""
     INSERT INTO lorebus.workflow_runs AS r
         (organization_uuid, id, type, state_name, state_data, history, pending_input, agent_config_uuid, session_uuid,
@@ -73,10 +73,12 @@ _START: Final = text(
     """
 )
 # Claims are made one after the other: two at once would each count the organization's leases without the other's.
-_ONE_CLAIM_AT_A_TIME: Final = text("SELECT pg_advisory_xact_lock(hashtextextended('lorebus.claim_due', 0))")
+_ONE_CLAIM_AT_A_TIME: Final = Statement(
+    "SELECT pg_advisory_xact_lock(hashtextextended('lorebus.claim_due', 0))"
+)
 # A lease moves `due_at` to its end, so that one index range holds what is due, lost leases included. Organizations
 # are walked by skipping through the index, however many runs each has waiting.
-_CLAIM: Final = text(
+_CLAIM: Final = Statement(
     """
     WITH RECURSIVE waiting AS (
         (
@@ -122,18 +124,18 @@ _CLAIM: Final = text(
 _MINE: Final = (
     "organization_uuid = :organization_uuid AND id = :id AND lease_token = :token AND state_name = 'run'"
 )
-_FINISH: Final = text(
+_FINISH: Final = Statement(
     f"""
     UPDATE lorebus.workflow_runs SET
         state_name = :state_name,
-        state_data = CAST(CAST(:state_data AS text) AS jsonb),
-        history = history || CAST(CAST(:step AS text) AS jsonb),
+        state_data = CAST(:state_data AS jsonb),
+        history = history || CAST(:step AS jsonb),
         pending_input = NULL, due_at = NULL, lease_token = NULL, lease_until = NULL,
         updated_at = :at, finished_at = :at
     WHERE {_MINE}
     """
 )
-_RETRY: Final = text(
+_RETRY: Final = Statement(
     f"""
     UPDATE lorebus.workflow_runs SET
         due_at = now() + make_interval(secs => :due_in_seconds),
@@ -141,7 +143,7 @@ _RETRY: Final = text(
     WHERE {_MINE}
     """
 )
-_EXTEND: Final = text(
+_EXTEND: Final = Statement(
     f"""
     UPDATE lorebus.workflow_runs SET
         lease_until = now() + make_interval(secs => :lease_seconds),
@@ -170,7 +172,7 @@ async def start_distills(conn: AsyncConnection, rows: Sequence[DistillStart]) ->
         "created": [row.created_at for row in ordered],
         "times": [row.at for row in ordered],
     }
-    return {(row[0], row[1]) for row in (await conn.execute(_START, values)).all()}
+    return {(row[0], row[1]) for row in await _START.rows(conn, values)}
 
 
 async def claim_due(
@@ -181,14 +183,14 @@ async def claim_due(
     No organization has more than `per_organization` runs leased at once, whoever leases them. This is a queue of
     the system: the runs may be any organization's.
     """
-    await conn.execute(_ONE_CLAIM_AT_A_TIME)
+    await _ONE_CLAIM_AT_A_TIME.rows(conn)
     values = {
         "limit": limit,
         "lease_seconds": lease_seconds,
         "per_organization": per_organization,
         "token": uuid4(),
     }
-    return tuple(ClaimedRun(*row) for row in (await conn.execute(_CLAIM, values)).all())
+    return tuple(ClaimedRun(*row) for row in await _CLAIM.rows(conn, values))
 
 
 async def finish_leased(
@@ -227,8 +229,8 @@ async def extend_lease(
     return await _change(conn, _EXTEND, mine | {"lease_seconds": lease_seconds})
 
 
-async def _change(conn: AsyncConnection, statement: TextClause, values: dict[str, object]) -> bool:
-    return (await conn.execute(statement, values)).rowcount == 1
+async def _change(conn: AsyncConnection, statement: Statement, values: dict[str, object]) -> bool:
+    return await statement.run(conn, values) == 1
 
 
 def _mine(organization_uuid: UUID, run_id: UUID, token: UUID) -> dict[str, object]:

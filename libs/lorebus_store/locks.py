@@ -10,15 +10,18 @@ from hashlib import blake2b
 from typing import Final, TypeAlias
 from uuid import UUID
 
-from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
+
+from lorebus_store.statements import Statement
 
 ConfigPair: TypeAlias = tuple[UUID, UUID]
 """(organization_uuid, agent_config_uuid)."""
 
-_SHARE: Final = text("SELECT pg_advisory_xact_lock_shared(key) FROM unnest(CAST(:keys AS bigint[])) AS key")
-_LOCK: Final = text("SELECT pg_advisory_xact_lock(CAST(:key AS bigint))")
-_TRY_LOCK: Final = text("SELECT pg_try_advisory_xact_lock(CAST(:key AS bigint))")
+_SHARE: Final = Statement(
+    "SELECT pg_advisory_xact_lock_shared(key) FROM unnest(CAST(:keys AS bigint[])) AS key"
+)
+_LOCK: Final = Statement("SELECT pg_advisory_xact_lock(CAST(:key AS bigint))")
+_TRY_LOCK: Final = Statement("SELECT pg_try_advisory_xact_lock(CAST(:key AS bigint))")
 
 
 def lock_order(pair: ConfigPair) -> int:
@@ -36,7 +39,7 @@ async def share_configs(conn: AsyncConnection, pairs: Collection[ConfigPair]) ->
         TransientError: a prune held one of them for longer than the lock timeout.
     """
     # In the order of their numbers, so that two transactions never wait for each other.
-    await conn.execute(_SHARE, {"keys": sorted({lock_order(pair) for pair in pairs})})
+    await _SHARE.rows(conn, {"keys": sorted({lock_order(pair) for pair in pairs})})
 
 
 async def lock_config(conn: AsyncConnection, pair: ConfigPair) -> None:
@@ -47,9 +50,9 @@ async def lock_config(conn: AsyncConnection, pair: ConfigPair) -> None:
     Raises:
         TransientError: others held it for longer than the lock timeout.
     """
-    await conn.execute(_LOCK, {"key": lock_order(pair)})
+    await _LOCK.rows(conn, {"key": lock_order(pair)})
 
 
 async def try_lock_config(conn: AsyncConnection, pair: ConfigPair) -> bool:
     """As `lock_config`, without waiting: False when somebody else is writing."""
-    return bool((await conn.execute(_TRY_LOCK, {"key": lock_order(pair)})).scalar_one())
+    return bool(await _TRY_LOCK.value(conn, {"key": lock_order(pair)}))

@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from lorebus_domain.fingerprint import FINGERPRINT_VERSION
@@ -20,6 +19,7 @@ from lorebus_domain.terms import TERMS_VERSION
 from lorebus_domain.visibility import MemoryScope
 from lorebus_store import candidates, locks
 from lorebus_store.locks import ConfigPair
+from lorebus_store.statements import Statement
 
 share_configs = locks.share_configs
 lock_config = locks.lock_config
@@ -102,7 +102,7 @@ class Access(NamedTuple):
 
 # The config's reach is read here and not by the caller, because a setting that is changed meanwhile must not leave
 # entries behind (`reach`).
-_UPSERT: Final = text(
+_UPSERT: Final = Statement(
     """
     INSERT INTO lorebus.memories AS m
         (organization_uuid, id, agent_config_uuid, principal_ref, fingerprint_version, fingerprint, text, importance,
@@ -130,7 +130,7 @@ _UPSERT: Final = text(
     RETURNING organization_uuid, agent_config_uuid, principal_ref, fingerprint, id, (xmax = 0)
     """
 )
-_ADD_TO_COUNTERS: Final = text(
+_ADD_TO_COUNTERS: Final = Statement(
     """
     WITH asked AS (
         SELECT * FROM unnest(CAST(:organizations AS uuid[]), CAST(:configs AS uuid[]), CAST(:deltas AS bigint[]))
@@ -147,30 +147,30 @@ _ADD_TO_COUNTERS: Final = text(
 )
 _DETAILS: Final = ", ".join(EntryDetails._fields)
 _OF_CONFIG: Final = "organization_uuid = :organization_uuid AND agent_config_uuid = :agent_config_uuid"
-_LIST: Final = text(
+_LIST: Final = Statement(
     f"""
     SELECT {_DETAILS} FROM lorebus.memories WHERE {_OF_CONFIG}
     ORDER BY importance DESC, created_at DESC, id DESC OFFSET :skip LIMIT :per_page
     """
 )
-_LIST_ABOVE: Final = text(
+_LIST_ABOVE: Final = Statement(
     f"""
     SELECT {_DETAILS} FROM lorebus.memories WHERE {_OF_CONFIG} AND importance >= :min_importance
     ORDER BY importance DESC, created_at DESC, id DESC OFFSET :skip LIMIT :per_page
     """
 )
-_TOTAL: Final = text(f"SELECT entry_count FROM lorebus.agent_configs WHERE {_OF_CONFIG}")
-_COUNT: Final = text(f"SELECT count(*) FROM lorebus.memories WHERE {_OF_CONFIG}")
-_COUNT_ABOVE: Final = text(
+_TOTAL: Final = Statement(f"SELECT entry_count FROM lorebus.agent_configs WHERE {_OF_CONFIG}")
+_COUNT: Final = Statement(f"SELECT count(*) FROM lorebus.memories WHERE {_OF_CONFIG}")
+_COUNT_ABOVE: Final = Statement(
     f"SELECT count(*) FROM lorebus.memories WHERE {_OF_CONFIG} AND importance >= :min_importance"
 )
-_GET: Final = text(
+_GET: Final = Statement(
     f"SELECT {_DETAILS} FROM lorebus.memories WHERE organization_uuid = :organization_uuid AND id = :id"
 )
-_CONFIG_OF: Final = text(
+_CONFIG_OF: Final = Statement(
     "SELECT agent_config_uuid FROM lorebus.memories WHERE organization_uuid = :organization_uuid AND id = :id"
 )
-_DELETE: Final = text(
+_DELETE: Final = Statement(
     """
     WITH gone AS (
         DELETE FROM lorebus.memories WHERE organization_uuid = :organization_uuid AND id = :id
@@ -182,7 +182,7 @@ _DELETE: Final = text(
     SELECT id, agent_config_uuid, principal_ref FROM gone
     """
 )
-_LOWEST: Final = text(
+_LOWEST: Final = Statement(
     f"""
     SELECT {_DETAILS} FROM lorebus.memories WHERE {_OF_CONFIG}
     ORDER BY importance, created_at, id LIMIT :count
@@ -204,16 +204,16 @@ def _delete_lowest(beyond: str) -> str:
     """
 
 
-_DELETE_LOWEST: Final = text(_delete_lowest(""))
+_DELETE_LOWEST: Final = Statement(_delete_lowest(""))
 # Going on behind the last chunk: from the index's end, each chunk would walk over all that is deleted already.
-_DELETE_NEXT_LOWEST: Final = text(
+_DELETE_NEXT_LOWEST: Final = Statement(
     _delete_lowest(
         """AND (importance, created_at, id)
             > (CAST(:importance AS double precision), CAST(:created_at AS timestamptz), CAST(:id AS uuid))"""
     )
 )
-_SET_COUNTER: Final = text(f"UPDATE lorebus.agent_configs SET entry_count = :count WHERE {_OF_CONFIG}")
-_COUNT_ACCESSES: Final = text(
+_SET_COUNTER: Final = Statement(f"UPDATE lorebus.agent_configs SET entry_count = :count WHERE {_OF_CONFIG}")
+_COUNT_ACCESSES: Final = Statement(
     """
     WITH handed_out AS (
         SELECT * FROM unnest(
@@ -270,7 +270,7 @@ async def upsert_reinforcing(
         "sessions": [source.session_uuid for source in sources],
         "provenances": [source.provenance for source in sources],
     }
-    rows = (await conn.execute(_UPSERT, values)).all()
+    rows = await _UPSERT.rows(conn, values)
     return tuple(
         Upserted(scopes[org, config, principal, fingerprint], fingerprint, memory_id, inserted)
         for org, config, principal, fingerprint, memory_id, inserted in rows
@@ -292,8 +292,8 @@ async def add_to_counters(
         "configs": [pair[1] for pair, _ in changed],
         "deltas": [delta for _, delta in changed],
     }
-    result = await conn.execute(_ADD_TO_COUNTERS, values)
-    return tuple(CounterState((row[0], row[1]), row[2], row[3]) for row in result)
+    rows = await _ADD_TO_COUNTERS.rows(conn, values)
+    return tuple(CounterState((row[0], row[1]), row[2], row[3]) for row in rows)
 
 
 async def list_page(
@@ -314,25 +314,25 @@ async def list_page(
     if min_importance is not None:
         listing, counting = (_LIST_ABOVE, _COUNT_ABOVE)
         key["min_importance"] = min_importance
-    items = await conn.execute(listing, key | {"skip": (page - 1) * per_page, "per_page": per_page})
-    total = (await conn.execute(counting, key)).scalar_one_or_none()
+    items = await listing.rows(conn, key | {"skip": (page - 1) * per_page, "per_page": per_page})
+    total = await counting.value(conn, key)
     return Page(tuple(EntryDetails(*row) for row in items), total or 0)
 
 
 async def get_entry(conn: AsyncConnection, organization_uuid: UUID, entry_id: UUID) -> EntryDetails | None:
     """The entry; None when the organization has no such entry."""
-    row = (await conn.execute(_GET, {"organization_uuid": organization_uuid, "id": entry_id})).one_or_none()
+    row = await _GET.row(conn, {"organization_uuid": organization_uuid, "id": entry_id})
     return None if row is None else EntryDetails(*row)
 
 
 async def delete_entry(conn: AsyncConnection, organization_uuid: UUID, entry_id: UUID) -> DeletedEntry | None:
     """Delete an entry and count it off; None when the organization has no such entry."""
     key = {"organization_uuid": organization_uuid, "id": entry_id}
-    config = (await conn.execute(_CONFIG_OF, key)).scalar_one_or_none()
+    config = await _CONFIG_OF.value(conn, key)
     if config is None:
         return None
     await share_configs(conn, [(organization_uuid, config)])
-    row = (await conn.execute(_DELETE, key)).one_or_none()
+    row = await _DELETE.row(conn, key)
     return None if row is None else DeletedEntry(*row)
 
 
@@ -347,17 +347,17 @@ async def prune_lowest(
     """
     await lock_config(conn, pair)
     key = _config_key(pair)
-    count = (await conn.execute(_COUNT, key)).scalar_one()
+    count = await _COUNT.value(conn, key)
     excess = max(0, count - keep) if at_most is None else max(0, min(count - keep, at_most))
     deleted: list[UUID] = []
     last: dict[str, object] = {}
     while len(deleted) < excess:
         statement = _DELETE_NEXT_LOWEST if last else _DELETE_LOWEST
         step = {"count": min(chunk, excess - len(deleted))}
-        rows = (await conn.execute(statement, key | last | step)).all()
+        rows = await statement.rows(conn, key | last | step)
         deleted += [row[2] for row in rows]
         last = {"importance": rows[-1][0], "created_at": rows[-1][1], "id": rows[-1][2]}
-    await conn.execute(_SET_COUNTER, key | {"count": count - len(deleted)})
+    await _SET_COUNTER.run(conn, key | {"count": count - len(deleted)})
     return tuple(deleted)
 
 
@@ -365,8 +365,8 @@ async def would_prune(
     conn: AsyncConnection, pair: ConfigPair, *, keep: int, limit: int
 ) -> tuple[int, tuple[EntryDetails, ...]]:
     """How many entries a prune to `keep` would delete now, and the first `limit` of them, lowest first."""
-    excess = max(0, (await conn.execute(_COUNT, _config_key(pair))).scalar_one() - keep)
-    rows = await conn.execute(_LOWEST, _config_key(pair) | {"count": min(limit, excess)})
+    excess = max(0, await _COUNT.value(conn, _config_key(pair)) - keep)
+    rows = await _LOWEST.rows(conn, _config_key(pair) | {"count": min(limit, excess)})
     return excess, tuple(EntryDetails(*row) for row in rows)
 
 
@@ -385,7 +385,7 @@ async def count_accesses(conn: AsyncConnection, accesses: Iterable[Access]) -> N
         "counts": [access.times for access in folded],
         "times": [access.last_accessed_at for access in folded],
     }
-    await conn.execute(_COUNT_ACCESSES, values)
+    await _COUNT_ACCESSES.run(conn, values)
 
 
 def _identity(scope: MemoryScope, fingerprint: bytes) -> tuple[UUID, UUID, str | None, bytes]:

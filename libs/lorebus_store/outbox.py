@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 from uuid import UUID
 from zlib import crc32
 
-from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from lorebus_store.statements import Statement
 from lorebus_store.tables import SHARDS
 
 CHANNEL: Final = "lorebus_outbox"
@@ -68,9 +68,9 @@ def _add(answer: str) -> str:
     """
 
 
-_ADD: Final = text(_add("count"))
-_ADD_AND_NOTIFY: Final = text(_add(f"pg_notify('{CHANNEL}', '')"))
-_LEASE: Final = text(
+_ADD: Final = Statement(_add("count"))
+_ADD_AND_NOTIFY: Final = Statement(_add(f"pg_notify('{CHANNEL}', '')"))
+_LEASE: Final = Statement(
     """
     WITH free AS (
         SELECT l.shard FROM lorebus.outbox_leases l
@@ -82,7 +82,7 @@ _LEASE: Final = text(
     FROM free WHERE l.shard = free.shard RETURNING l.shard
     """
 )
-_PENDING: Final = text(
+_PENDING: Final = Statement(
     f"""
     SELECT {", ".join(PendingRow._fields)} FROM lorebus.outbox
     WHERE id = ANY(ARRAY(
@@ -94,12 +94,15 @@ _PENDING: Final = text(
     ORDER BY id
     """
 )
-_DELETE: Final = text("DELETE FROM lorebus.outbox WHERE id = ANY(CAST(:ids AS bigint[]))")
-_RELEASE: Final = text(
+_DELETE: Final = Statement("DELETE FROM lorebus.outbox WHERE id = ANY(CAST(:ids AS bigint[]))")
+_RELEASE: Final = Statement(
     "UPDATE lorebus.outbox_leases SET token = NULL, leased_until = now() WHERE token = :token"
 )
-_DEPTH: Final = text(
-    "SELECT count(*), coalesce(extract(epoch FROM now() - min(created_at)), 0) FROM lorebus.outbox"
+_DEPTH: Final = Statement(
+    """
+    SELECT count(*), coalesce(CAST(extract(epoch FROM now() - min(created_at)) AS double precision), 0)
+    FROM lorebus.outbox
+    """
 )
 
 
@@ -119,34 +122,33 @@ async def add(conn: AsyncConnection, rows: Sequence[OutboxRow], *, notify: bool 
         "payloads": [row.payload for row in rows],
         "events": [row.event_id for row in rows],
     }
-    await conn.execute(_ADD_AND_NOTIFY if notify else _ADD, values)
+    await (_ADD_AND_NOTIFY if notify else _ADD).rows(conn, values)
 
 
 async def lease_shards(
     conn: AsyncConnection, *, token: UUID, seconds: float, limit: int = SHARDS
 ) -> tuple[int, ...]:
     """Lease shards that have rows, free ones or the caller's own again; those longest unserved first."""
-    result = await conn.execute(_LEASE, {"token": token, "seconds": seconds, "limit": limit})
-    return tuple(sorted(result.scalars()))
+    rows = await _LEASE.rows(conn, {"token": token, "seconds": seconds, "limit": limit})
+    return tuple(sorted(row[0] for row in rows))
 
 
 async def pending(conn: AsyncConnection, shards: Collection[int], limit: int) -> tuple[PendingRow, ...]:
     """The first rows of these shards, at most `limit`, in the order in which they were added."""
-    result = await conn.execute(_PENDING, {"shards": list(shards), "limit": limit})
-    return tuple(map(PendingRow._make, result.all()))
+    rows = await _PENDING.rows(conn, {"shards": list(shards), "limit": limit})
+    return tuple(map(PendingRow._make, rows))
 
 
 async def delete_published(conn: AsyncConnection, ids: Collection[int]) -> int:
     """Delete rows that the bus has confirmed; how many there were."""
-    return (await conn.execute(_DELETE, {"ids": sorted(ids)})).rowcount
+    return await _DELETE.run(conn, {"ids": sorted(ids)})
 
 
 async def release(conn: AsyncConnection, token: UUID) -> None:
     """Give up every lease of this token, so that others need not wait for its end."""
-    await conn.execute(_RELEASE, {"token": token})
+    await _RELEASE.run(conn, {"token": token})
 
 
 async def depth(conn: AsyncConnection) -> Depth:
     """How far the relays are behind."""
-    rows, oldest = (await conn.execute(_DEPTH)).one()
-    return Depth(rows, float(oldest))
+    return Depth(*await _DEPTH.row(conn))

@@ -7,32 +7,32 @@ waits for a million rows. Saves look the setting up themselves; what was there b
 from typing import Final
 from uuid import UUID
 
-from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from lorebus_domain import policy
 from lorebus_store.locks import ConfigPair, lock_config
+from lorebus_store.statements import Statement
 
-_BEGIN: Final = text(
+_BEGIN: Final = Statement(
     """
     UPDATE lorebus.agent_configs SET reach_pending = true, reach_cursor = NULL
     WHERE organization_uuid = :organization_uuid AND agent_config_uuid = :agent_config_uuid
     """
 )
-_NEXT: Final = text(
+_NEXT: Final = Statement(
     """
     SELECT organization_uuid, agent_config_uuid FROM lorebus.agent_configs
     WHERE reach_pending ORDER BY updated_at LIMIT 1
     """
 )
-_CURSOR: Final = text(
+_CURSOR: Final = Statement(
     """
     SELECT reach_cursor FROM lorebus.agent_configs
     WHERE organization_uuid = :organization_uuid AND agent_config_uuid = :agent_config_uuid AND reach_pending
         AND memory_pack_reach = 'all'
     """
 )
-_MARK: Final = text(
+_MARK: Final = Statement(
     """
     WITH next AS (
         SELECT id FROM lorebus.memories
@@ -46,7 +46,7 @@ _MARK: Final = text(
     SELECT count(*), (SELECT id FROM next ORDER BY id DESC LIMIT 1) FROM next
     """
 )
-_MOVE: Final = text(
+_MOVE: Final = Statement(
     """
     UPDATE lorebus.agent_configs SET reach_pending = :pending, reach_cursor = :cursor
     WHERE organization_uuid = :organization_uuid AND agent_config_uuid = :agent_config_uuid
@@ -57,7 +57,7 @@ _MOVE: Final = text(
 async def begin(conn: AsyncConnection, organization_uuid: UUID, agent_config_uuid: UUID) -> None:
     """Mark the entries of a config of ordinary size now; a larger one's rest waits for `extend`."""
     key = {"organization_uuid": organization_uuid, "agent_config_uuid": agent_config_uuid}
-    await conn.execute(_BEGIN, key)
+    await _BEGIN.run(conn, key)
     await _extend(conn, (organization_uuid, agent_config_uuid), chunk=policy.DEFAULT_MAX_ENTRIES)
 
 
@@ -66,7 +66,7 @@ async def extend(conn: AsyncConnection, *, chunk: int) -> bool:
 
     This is a queue of the system: the config may be any organization's.
     """
-    pair = (await conn.execute(_NEXT)).one_or_none()
+    pair = await _NEXT.row(conn)
     if pair is None:
         return False
     await _extend(conn, (pair[0], pair[1]), chunk=chunk)
@@ -77,9 +77,9 @@ async def _extend(conn: AsyncConnection, pair: ConfigPair, *, chunk: int) -> Non
     # Alone with the config: rows are marked in id order, which is not the order in which saves lock them.
     await lock_config(conn, pair)
     key = {"organization_uuid": pair[0], "agent_config_uuid": pair[1]}
-    cursor = (await conn.execute(_CURSOR, key)).one_or_none()
+    cursor = await _CURSOR.row(conn, key)
     if cursor is None:
-        await conn.execute(_MOVE, key | {"pending": False, "cursor": None})
+        await _MOVE.run(conn, key | {"pending": False, "cursor": None})
         return
-    seen, last = (await conn.execute(_MARK, key | {"cursor": cursor[0], "chunk": chunk})).one()
-    await conn.execute(_MOVE, key | {"pending": seen == chunk, "cursor": last if seen == chunk else None})
+    seen, last = await _MARK.row(conn, key | {"cursor": cursor[0], "chunk": chunk})
+    await _MOVE.run(conn, key | {"pending": seen == chunk, "cursor": last if seen == chunk else None})

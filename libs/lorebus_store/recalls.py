@@ -10,8 +10,9 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
+
+from lorebus_store.statements import Statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ class Receipt:
     entries: tuple[ReceiptEntry, ...]
 
 
-_RECORD: Final = text(
+_RECORD: Final = Statement(
     """
     WITH recorded AS (
         INSERT INTO lorebus.recalls
@@ -120,7 +121,7 @@ _RECORD: Final = text(
     SELECT organization_uuid, recall_id FROM recorded
     """
 )
-_RECEIPT: Final = text(
+_RECEIPT: Final = Statement(
     """
     SELECT r.organization_uuid, r.recall_id, r.pack_id, r.session_uuid, r.agent_config_uuid, r.caller_kind,
         r.principal_ref, r.requested_strategy, r.strategy, r.cue, r.top_k, r.budget_used_chars, r.occurred_at,
@@ -131,7 +132,7 @@ _RECEIPT: Final = text(
     ORDER BY (r.recall_id = :id) DESC LIMIT 1
     """
 )
-_ENTRIES: Final = text(
+_ENTRIES: Final = Statement(
     """
     SELECT e.memory_id, e.rank, e.score, e.relevance, e.importance, e.recency, m.text
     FROM lorebus.recall_entries e
@@ -147,8 +148,8 @@ async def record(conn: AsyncConnection, recalls: Sequence[RecordedRecall]) -> se
     if not recalls:
         return set()
     ordered = sorted(recalls, key=lambda recall: (recall.organization_uuid, recall.recall_id))
-    result = await conn.execute(_RECORD, _recall_values(ordered) | _entry_values(ordered))
-    return {row[1] for row in result.all()}
+    rows = await _RECORD.rows(conn, _recall_values(ordered) | _entry_values(ordered))
+    return {row[1] for row in rows}
 
 
 async def receipt(conn: AsyncConnection, organization_uuid: UUID, recall_or_pack_id: UUID) -> Receipt | None:
@@ -157,11 +158,11 @@ async def receipt(conn: AsyncConnection, organization_uuid: UUID, recall_or_pack
     Source: SPEC.md section 5, "Receipts".
     """
     asked = {"organization_uuid": organization_uuid, "id": recall_or_pack_id}
-    row = (await conn.execute(_RECEIPT, asked)).one_or_none()
+    row = await _RECEIPT.row(conn, asked)
     if row is None:
         return None
     key = {"organization_uuid": organization_uuid, "recall_id": row[1]}
-    entries = (await conn.execute(_ENTRIES, key)).all()
+    entries = await _ENTRIES.rows(conn, key)
     return Receipt(*(*row, tuple(map(ReceiptEntry._make, entries))))
 
 

@@ -7,8 +7,9 @@ its records, because they are what makes a late redelivery harmless (ARCHITECTUR
 from datetime import timedelta
 from typing import Final, NamedTuple
 
-from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
+
+from lorebus_store.statements import Statement
 
 
 class Swept(NamedTuple):
@@ -34,9 +35,9 @@ def _delete(table: str, column: str) -> str:
     """
 
 
-_RUNS: Final = text(_delete("workflow_runs", "finished_at"))
-_EVENTS: Final = text(_delete("processed_events", "processed_at"))
-_KEYS: Final = text(_delete("idempotency_keys", "created_at"))
+_RUNS: Final = Statement(_delete("workflow_runs", "finished_at"))
+_EVENTS: Final = Statement(_delete("processed_events", "processed_at"))
+_KEYS: Final = Statement(_delete("idempotency_keys", "created_at"))
 
 
 async def sweep(
@@ -52,11 +53,7 @@ async def sweep(
     This is the system's own work: the rows may be any organization's.
     """
     return Swept(
-        runs=(await conn.execute(_RUNS, {"older_than": runs_older_than, "chunk": chunk})).rowcount,
-        processed_events=(
-            await conn.execute(_EVENTS, {"older_than": events_older_than, "chunk": chunk})
-        ).rowcount,
-        idempotency_keys=(
-            await conn.execute(_KEYS, {"older_than": idempotency_keys_older_than, "chunk": chunk})
-        ).rowcount,
+        runs=await _RUNS.run(conn, {"older_than": runs_older_than, "chunk": chunk}),
+        processed_events=await _EVENTS.run(conn, {"older_than": events_older_than, "chunk": chunk}),
+        idempotency_keys=await _KEYS.run(conn, {"older_than": idempotency_keys_older_than, "chunk": chunk}),
     )

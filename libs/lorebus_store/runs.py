@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from lorebus_contracts.workflows import State, WorkflowType
@@ -25,6 +24,7 @@ from lorebus_store.run_rows import (
     Step,
     history_json,
 )
+from lorebus_store.statements import Statement
 
 ClaimedRun = leases.ClaimedRun
 DistillStart = leases.DistillStart
@@ -36,7 +36,7 @@ extend_lease = leases.extend_lease
 
 _RUN: Final = ", ".join(Run._fields)
 _STALE: Final = ", ".join(StaleRun._fields)
-_KNOWN: Final = text(
+_KNOWN: Final = Statement(
     """
     SELECT r.organization_uuid, r.id, r.state_name FROM lorebus.workflow_runs r
     JOIN unnest(CAST(:organizations AS uuid[]), CAST(:ids AS uuid[])) AS asked (organization_uuid, id)
@@ -44,7 +44,7 @@ _KNOWN: Final = text(
     """
 )
 # The history of a run that is new begins with `initiated`; one that is there has that step already (`- 0`).
-_RECORD_FINISHED: Final = text(
+_RECORD_FINISHED: Final = Statement(
     """
     INSERT INTO lorebus.workflow_runs AS r
         (organization_uuid, id, type, state_name, state_data, history, agent_config_uuid, session_uuid, created_at,
@@ -71,7 +71,7 @@ _RECORD_FINISHED: Final = text(
     RETURNING organization_uuid, id
     """
 )
-_INSERT_INITIATED: Final = text(
+_INSERT_INITIATED: Final = Statement(
     """
     INSERT INTO lorebus.workflow_runs
         (organization_uuid, id, type, state_name, state_data, history, pending_input, agent_config_uuid, session_uuid,
@@ -88,13 +88,13 @@ _INSERT_INITIATED: Final = text(
     RETURNING organization_uuid, id
     """
 )
-_FAIL: Final = text(
+_FAIL: Final = Statement(
     """
     INSERT INTO lorebus.workflow_runs AS r
         (organization_uuid, id, type, state_name, state_data, history, agent_config_uuid, session_uuid, created_at,
         finished_at)
-    VALUES (:organization_uuid, :id, :type, 'failed', CAST(CAST(:state_data AS text) AS jsonb),
-        CAST(CAST(:history AS text) AS jsonb), :agent_config_uuid, :session_uuid, :created_at, :failed_at)
+    VALUES (:organization_uuid, :id, :type, 'failed', CAST(:state_data AS jsonb),
+        CAST(:history AS jsonb), :agent_config_uuid, :session_uuid, :created_at, :failed_at)
     ON CONFLICT (organization_uuid, id) DO UPDATE SET
         state_name = 'failed',
         state_data = r.state_data || excluded.state_data,
@@ -109,24 +109,24 @@ _FAIL: Final = text(
     RETURNING id
     """
 )
-_GET: Final = text(
+_GET: Final = Statement(
     f"SELECT {_RUN} FROM lorebus.workflow_runs WHERE organization_uuid = :organization_uuid AND id = :id"
 )
-_BY_SESSION: Final = text(
+_BY_SESSION: Final = Statement(
     f"""
     SELECT {_RUN} FROM lorebus.workflow_runs
     WHERE organization_uuid = :organization_uuid AND session_uuid = :session_uuid
     ORDER BY created_at DESC, id DESC LIMIT :limit
     """
 )
-_BY_TYPE: Final = text(
+_BY_TYPE: Final = Statement(
     f"""
     SELECT {_RUN} FROM lorebus.workflow_runs
     WHERE organization_uuid = :organization_uuid AND type = :type AND state_name = :state_name
     ORDER BY created_at DESC, id DESC LIMIT :limit
     """
 )
-_SWEEP_STALE: Final = text(
+_SWEEP_STALE: Final = Statement(
     f"""
     WITH stale AS (
         SELECT organization_uuid, id FROM lorebus.workflow_runs
@@ -142,8 +142,8 @@ _SWEEP_STALE: Final = text(
 
 async def known_runs(conn: AsyncConnection, keys: Collection[RunKey]) -> Mapping[RunKey, State]:
     """The states of those runs that there are."""
-    result = await conn.execute(_KNOWN, {"organizations": [o for o, _ in keys], "ids": [i for _, i in keys]})
-    return {(row[0], row[1]): State(row[2]) for row in result.all()}
+    rows = await _KNOWN.rows(conn, {"organizations": [o for o, _ in keys], "ids": [i for _, i in keys]})
+    return {(row[0], row[1]): State(row[2]) for row in rows}
 
 
 async def record_finished(conn: AsyncConnection, rows: Sequence[FinishedRun]) -> set[RunKey]:
@@ -166,7 +166,7 @@ async def record_finished(conn: AsyncConnection, rows: Sequence[FinishedRun]) ->
         "created": [row.created_at for row in ordered],
         "finished": [row.finished_at for row in ordered],
     }
-    return {(row[0], row[1]) for row in (await conn.execute(_RECORD_FINISHED, values)).all()}
+    return {(row[0], row[1]) for row in await _RECORD_FINISHED.rows(conn, values)}
 
 
 async def insert_initiated(conn: AsyncConnection, *runs: InitiatedRun) -> set[RunKey]:
@@ -183,7 +183,7 @@ async def insert_initiated(conn: AsyncConnection, *runs: InitiatedRun) -> set[Ru
         "sessions": [run.session_uuid for run in ordered],
         "created": [run.created_at for run in ordered],
     }
-    return {(row[0], row[1]) for row in (await conn.execute(_INSERT_INITIATED, values)).all()}
+    return {(row[0], row[1]) for row in await _INSERT_INITIATED.rows(conn, values)}
 
 
 async def fail(
@@ -209,12 +209,12 @@ async def fail(
         "created_at": created_at,
         "failed_at": failure.failed_at,
     }
-    return (await conn.execute(_FAIL, values)).one_or_none() is not None
+    return await _FAIL.row(conn, values) is not None
 
 
 async def get_run(conn: AsyncConnection, organization_uuid: UUID, run_id: UUID) -> Run | None:
     """The run; None when the organization has no such run. A load's run is its recall (`recalls.receipt`)."""
-    row = (await conn.execute(_GET, {"organization_uuid": organization_uuid, "id": run_id})).one_or_none()
+    row = await _GET.row(conn, {"organization_uuid": organization_uuid, "id": run_id})
     return None if row is None else _run(row)
 
 
@@ -228,7 +228,7 @@ async def list_runs(
         "state_name": state_name,
         "limit": limit,
     }
-    return tuple(map(_run, (await conn.execute(_BY_TYPE, values)).all()))
+    return tuple(map(_run, await _BY_TYPE.rows(conn, values)))
 
 
 async def runs_of_session(
@@ -236,7 +236,7 @@ async def runs_of_session(
 ) -> tuple[Run, ...]:
     """The runs that are about a session, at most `limit`, newest first."""
     values = {"organization_uuid": organization_uuid, "session_uuid": session_uuid, "limit": limit}
-    return tuple(map(_run, (await conn.execute(_BY_SESSION, values)).all()))
+    return tuple(map(_run, await _BY_SESSION.rows(conn, values)))
 
 
 async def stale_initiated(conn: AsyncConnection, older_than: timedelta, limit: int) -> tuple[StaleRun, ...]:
@@ -244,10 +244,10 @@ async def stale_initiated(conn: AsyncConnection, older_than: timedelta, limit: i
 
     This is a queue of the system: the runs may be any organization's.
     """
-    result = await conn.execute(_SWEEP_STALE, {"older_than": older_than, "limit": limit})
+    rows = await _SWEEP_STALE.rows(conn, {"older_than": older_than, "limit": limit})
     return tuple(
         StaleRun(org, run_id, WorkflowType(kind), config, session, pending)
-        for org, run_id, kind, config, session, pending in result.all()
+        for org, run_id, kind, config, session, pending in rows
     )
 
 

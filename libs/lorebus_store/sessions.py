@@ -10,8 +10,9 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
-from sqlalchemy import TextClause, text
 from sqlalchemy.ext.asyncio import AsyncConnection
+
+from lorebus_store.statements import Statement
 
 
 class Session(NamedTuple):
@@ -79,13 +80,13 @@ class ChangedSession(NamedTuple):
 
 
 _COLUMNS: Final = ", ".join(Session._fields)
-_GET: Final = text(
+_GET: Final = Statement(
     f"""
     SELECT {_COLUMNS} FROM lorebus.sessions
     WHERE organization_uuid = :organization_uuid AND session_uuid = :session_uuid
     """
 )
-_REGISTER: Final = text(
+_REGISTER: Final = Statement(
     f"""
     INSERT INTO lorebus.sessions AS s
         (organization_uuid, session_uuid, agent_config_uuid, caller_kind, principal_ref, task, registered_at)
@@ -100,7 +101,7 @@ _REGISTER: Final = text(
     RETURNING {_COLUMNS}
     """
 )
-_LEARN: Final = text(
+_LEARN: Final = Statement(
     """
     INSERT INTO lorebus.sessions AS s
         (organization_uuid, session_uuid, agent_config_uuid, caller_kind, principal_ref, task)
@@ -119,9 +120,9 @@ _LEARN: Final = text(
 )
 
 
-def _apply(value: str, kind: str, at: str, event_id: str) -> TextClause:
+def _apply(value: str, kind: str, at: str, event_id: str) -> Statement:
     """The statement that keeps the later of two happenings by (time, event id)."""
-    return text(
+    return Statement(
         f"""
         INSERT INTO lorebus.sessions AS s
             (organization_uuid, session_uuid, agent_config_uuid, {value}, {at}, {event_id})
@@ -144,7 +145,7 @@ _APPLY_RATINGS: Final = _apply("quality_score", "double precision", "rated_at", 
 async def get(conn: AsyncConnection, organization_uuid: UUID, session_uuid: UUID) -> Session | None:
     """The session, registered or learnt; None when the organization has no such session."""
     values = {"organization_uuid": organization_uuid, "session_uuid": session_uuid}
-    row = (await conn.execute(_GET, values)).one_or_none()
+    row = await _GET.row(conn, values)
     return None if row is None else Session(*row)
 
 
@@ -169,8 +170,8 @@ async def register(
         "principal_ref": principal_ref,
         "task": task,
     }
-    row = (await conn.execute(_REGISTER, key | told)).one_or_none()
-    return Session(*((await conn.execute(_GET, key)).one() if row is None else row))
+    row = await _REGISTER.row(conn, key | told)
+    return Session._make(await _GET.row(conn, key) if row is None else row)
 
 
 async def learn(conn: AsyncConnection, rows: Iterable[LearntSession]) -> None:
@@ -186,7 +187,7 @@ async def learn(conn: AsyncConnection, rows: Iterable[LearntSession]) -> None:
             "principals": [row.principal_ref for row in learnt],
             "tasks": [row.task for row in learnt],
         }
-        await conn.execute(_LEARN, _keys(learnt) | told)
+        await _LEARN.run(conn, _keys(learnt) | told)
 
 
 async def apply_outcomes(conn: AsyncConnection, rows: Iterable[SessionOutcome]) -> tuple[ChangedSession, ...]:
@@ -214,7 +215,7 @@ def _latest(rows: Iterable[_Happening]) -> list[_Happening]:
 
 async def _applied(
     conn: AsyncConnection,
-    statement: TextClause,
+    statement: Statement,
     rows: Sequence[SessionOutcome] | Sequence[SessionRating],
     values: Sequence[str] | Sequence[float],
 ) -> tuple[ChangedSession, ...]:
@@ -225,8 +226,8 @@ async def _applied(
         "times": [row.occurred_at for row in rows],
         "events": [row.event_id for row in rows],
     }
-    result = await conn.execute(statement, _keys(rows) | happened)
-    return tuple(ChangedSession(*row) for row in result)
+    changed = await statement.rows(conn, _keys(rows) | happened)
+    return tuple(ChangedSession(*row) for row in changed)
 
 
 def _keys(

@@ -10,12 +10,12 @@ from enum import Enum
 from typing import Any, Final, Literal
 from uuid import UUID
 
-from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from lorebus_domain.recall import PackReach, Strategy
 from lorebus_store import reach
 from lorebus_store.locks import ConfigPair
+from lorebus_store.statements import Statement
 
 
 class Unset(Enum):
@@ -69,7 +69,7 @@ class ScopeSettings:
 _CONFIG_COLUMNS: Final = """c.memory_enabled, c.memory_write_enabled, c.memory_strategy, c.memory_top_k,
     c.memory_max_entries, c.memory_pack_reach, c.entry_count"""
 
-_LOAD: Final = text(
+_LOAD: Final = Statement(
     f"""
     SELECT asked.organization_uuid, asked.agent_config_uuid, o.memory_enabled, o.model_profile, {_CONFIG_COLUMNS}
     FROM unnest(CAST(:organizations AS uuid[]), CAST(:configs AS uuid[]))
@@ -79,10 +79,10 @@ _LOAD: Final = text(
         AND c.agent_config_uuid = asked.agent_config_uuid
     """
 )
-_GET_ORGANIZATION: Final = text(
+_GET_ORGANIZATION: Final = Statement(
     "SELECT memory_enabled, model_profile FROM lorebus.organizations WHERE organization_uuid = :organization_uuid"
 )
-_PUT_ORGANIZATION: Final = text(
+_PUT_ORGANIZATION: Final = Statement(
     """
     INSERT INTO lorebus.organizations AS o (organization_uuid, memory_enabled, model_profile)
     VALUES (:organization_uuid, coalesce(CAST(:memory_enabled AS boolean), true), CAST(:model_profile AS text))
@@ -94,20 +94,20 @@ _PUT_ORGANIZATION: Final = text(
     RETURNING memory_enabled, model_profile
     """
 )
-_GET_CONFIG: Final = text(
+_GET_CONFIG: Final = Statement(
     f"""
     SELECT {_CONFIG_COLUMNS} FROM lorebus.agent_configs c
     WHERE c.organization_uuid = :organization_uuid AND c.agent_config_uuid = :agent_config_uuid
     """
 )
 # The defaults of a new row are the table's own: an insert without the settings, then the update of those given.
-_ADD_CONFIG: Final = text(
+_ADD_CONFIG: Final = Statement(
     """
     INSERT INTO lorebus.agent_configs (organization_uuid, agent_config_uuid)
     VALUES (:organization_uuid, :agent_config_uuid) ON CONFLICT DO NOTHING
     """
 )
-_CHANGE_CONFIG: Final = text(
+_CHANGE_CONFIG: Final = Statement(
     f"""
     UPDATE lorebus.agent_configs c SET
         memory_enabled = coalesce(CAST(:memory_enabled AS boolean), c.memory_enabled),
@@ -128,15 +128,13 @@ async def load_settings(
 ) -> Mapping[ConfigPair, ScopeSettings]:
     """What is known of every (organization, agent config) asked for, in one query."""
     asked = tuple(set(pairs))
-    result = await conn.execute(
-        _LOAD, {"organizations": [o for o, _ in asked], "configs": [c for _, c in asked]}
-    )
-    return {(row[0], row[1]): _scope_settings(row) for row in result}
+    rows = await _LOAD.rows(conn, {"organizations": [o for o, _ in asked], "configs": [c for _, c in asked]})
+    return {(row[0], row[1]): _scope_settings(row) for row in rows}
 
 
 async def get_organization(conn: AsyncConnection, organization_uuid: UUID) -> OrganizationSettings | None:
     """The organization's settings; None when it is unknown."""
-    row = (await conn.execute(_GET_ORGANIZATION, {"organization_uuid": organization_uuid})).one_or_none()
+    row = await _GET_ORGANIZATION.row(conn, {"organization_uuid": organization_uuid})
     return None if row is None else OrganizationSettings(*row)
 
 
@@ -154,7 +152,7 @@ async def put_organization(
         "model_profile": None if model_profile is UNSET else model_profile,
         "keep_profile": model_profile is UNSET,
     }
-    return OrganizationSettings(*(await conn.execute(_PUT_ORGANIZATION, values)).one())
+    return OrganizationSettings(*await _PUT_ORGANIZATION.row(conn, values))
 
 
 async def get_agent_config(
@@ -162,7 +160,7 @@ async def get_agent_config(
 ) -> ConfigSettings | None:
     """The agent config's settings; None when the organization has no such config."""
     values = {"organization_uuid": organization_uuid, "agent_config_uuid": agent_config_uuid}
-    row = (await conn.execute(_GET_CONFIG, values)).one_or_none()
+    row = await _GET_CONFIG.row(conn, values)
     return None if row is None else _config_settings(row)
 
 
@@ -187,10 +185,10 @@ async def put_agent_config(
         PermanentError: a number is out of its range (SPEC.md section 5), at the end of the transaction's block.
     """
     pair = (organization_uuid, agent_config_uuid)
-    key = {"organization_uuid": organization_uuid, "agent_config_uuid": agent_config_uuid}
+    key: dict[str, object] = {"organization_uuid": organization_uuid, "agent_config_uuid": agent_config_uuid}
     before = await get_agent_config(conn, *pair)
     if before is None:
-        await conn.execute(_ADD_CONFIG, key)
+        await _ADD_CONFIG.run(conn, key)
     changes = {
         "memory_enabled": memory_enabled,
         "memory_write_enabled": memory_write_enabled,
@@ -199,7 +197,7 @@ async def put_agent_config(
         "memory_max_entries": memory_max_entries,
         "memory_pack_reach": memory_pack_reach,
     }
-    after = _config_settings((await conn.execute(_CHANGE_CONFIG, key | changes)).one())
+    after = _config_settings(await _CHANGE_CONFIG.row(conn, key | changes))
     widened = before is not None and before.memory_pack_reach is not PackReach.ALL
     if widened and after.memory_pack_reach is PackReach.ALL:
         await reach.begin(conn, organization_uuid, agent_config_uuid)
