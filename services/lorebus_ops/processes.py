@@ -113,6 +113,8 @@ class Child:
 
     def stop(self) -> None:
         """End it and wait: its stop signals one after the other, then SIGKILL to its whole group."""
+        if not self.runs:
+            return
         try:
             for stop_signal in self.program.stop_signals:
                 self.process.send_signal(stop_signal)
@@ -125,6 +127,8 @@ class Child:
 
     def kill(self) -> None:
         """End it as a crash would."""
+        if not self.runs:
+            return
         kill_group(self.process_id)
         self.process.wait()
 

@@ -1,0 +1,109 @@
+"""The `lorebus` command: each subcommand reads its options and calls the module that does the work.
+
+That module is imported by the subcommand: `up` starts PostgreSQL before the slow imports, and the others do without
+the extra `local`.
+"""
+
+import sys
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from lorebus_ops.errors import EXIT_FAILED
+from lorebus_ops.home import Home, LocalInfo, default_home
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    # A traceback with local values would show passwords.
+    pretty_exceptions_enable=False,
+    help="The memory of a fleet of AI agents.",
+)
+topics_app = typer.Typer(no_args_is_help=True, help="The topics of the broker.")
+keys_app = typer.Typer(no_args_is_help=True, help="The API keys of organizations.")
+app.add_typer(topics_app, name="topics")
+app.add_typer(keys_app, name="keys")
+
+DatabaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        envvar="LOREBUS_DATABASE_URL", help="PostgreSQL; left out, that of the running local stack."
+    ),
+]
+BootstrapServers = Annotated[
+    str | None,
+    typer.Option(
+        envvar="LOREBUS_BOOTSTRAP_SERVERS", help="Kafka; left out, that of the running local stack."
+    ),
+]
+
+
+def main() -> None:
+    """Run the command."""
+    app()
+
+
+@app.command()
+def up() -> None:
+    """Keep the whole system up on this machine: PostgreSQL, broker, gateway and four consumers.
+
+    Its data is kept in .lorebus/ of the current folder, or where LOREBUS_HOME says. Exit code 3: it runs already.
+    """
+    from lorebus_ops.up import up as keep_up  # noqa: PLC0415 - Needs the extra `local`.
+
+    raise typer.Exit(keep_up(default_home()))
+
+
+@app.command()
+def demo() -> None:
+    """Show the main job on real sessions; starts the system if none runs."""
+    from lorebus_ops.demo import demo as show  # noqa: PLC0415 - Needs the extra `local`.
+
+    raise typer.Exit(show())
+
+
+@app.command()
+def migrate(database_url: DatabaseUrl = None) -> None:
+    """Bring the database to the newest tables; does nothing when it is there already."""
+    from lorebus_ops.administration import migrate as bring_up  # noqa: PLC0415 - Slow to import.
+
+    raise typer.Exit(bring_up(database_url or _local().database_url))
+
+
+@topics_app.command()
+def apply(
+    bootstrap_servers: BootstrapServers = None,
+    partitions: Annotated[int, typer.Option(min=1, help="Of each new topic.")] = 6,
+    replication_factor: Annotated[int, typer.Option(min=1, help="Of each new topic; 3 in production.")] = 1,
+    prefix: Annotated[str, typer.Option(envvar="LOREBUS_TOPIC_PREFIX", help="Put before every topic.")] = "",
+) -> None:
+    """Make the topics that are not there yet, dead letters included."""
+    from lorebus_ops.administration import make_topics  # noqa: PLC0415 - Slow to import.
+
+    servers = bootstrap_servers or _local().bootstrap_servers
+    raise typer.Exit(
+        make_topics(servers, partitions=partitions, replication_factor=replication_factor, prefix=prefix)
+    )
+
+
+@keys_app.command()
+def create(
+    organization: Annotated[UUID, typer.Option(help="Whose key; an unknown organization becomes known.")],
+    name: Annotated[str, typer.Option(help="What people recognize the key by.")] = "cli",
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Make an API key and print it; it is shown this once and kept as a hash only."""
+    from lorebus_ops.administration import create_api_key  # noqa: PLC0415 - Slow to import.
+
+    raise typer.Exit(create_api_key(database_url or _local().database_url, organization, name=name))
+
+
+def _local() -> LocalInfo:
+    info = Home(default_home()).running()
+    if info is None:
+        sys.stderr.write(
+            "lorebus: no local stack is up here; start it with `lorebus up`, or give the address\n"
+        )
+        raise typer.Exit(EXIT_FAILED)
+    return info
