@@ -33,6 +33,7 @@ check: setup ## The one definition of clean.
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	PYTHONPATH=libs:services $(BIN)/lint-imports --no-cache
+	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
 	$(BIN)/pytest -q tests/unit tests/contract
 
 fmt: setup ## Format and apply the safe fixes.
