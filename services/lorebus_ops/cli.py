@@ -60,7 +60,7 @@ def demo() -> None:
     """Show the main job on real sessions; starts the system if none runs."""
     from lorebus_ops.demo import demo as show  # noqa: PLC0415 - Needs the extra `local`.
 
-    raise typer.Exit(show())
+    raise typer.Exit(show(default_home()))
 
 
 @app.command()

@@ -9,8 +9,8 @@ from typing import Final
 
 from lorebus_ops.ports import LOOPBACK, free_port
 
-POSTGRES_IMAGE: Final = "postgres:18-alpine"
-KAFKA_IMAGE: Final = "apache/kafka:4.3.1"
+POSTGRES_IMAGE: Final = "postgres:18"
+KAFKA_IMAGE: Final = "apache/kafka:4.1.0"
 _ENGINE_SOCKET: Final = Path("/var/run/docker.sock")
 _KAFKA_PORT: Final = 9092
 

@@ -1,0 +1,93 @@
+import asyncio
+import sys
+import uuid
+from pathlib import Path
+
+import asyncpg
+from aiokafka.admin import AIOKafkaAdminClient
+
+from lorebus_kit.keys import key_hash
+
+ORGANIZATION = "0190a000-0000-7000-8000-000000000001"
+
+
+async def lorebus(*words: str, home: Path) -> tuple[int | None, str, str]:
+    """Exit code, standard output and standard error of the command."""
+    command = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "lorebus_ops", *words),
+        env={"LOREBUS_HOME": str(home)},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    output, errors = await command.communicate()
+    return command.returncode, output.decode(), errors.decode()
+
+
+async def fetch(url: str, query: str) -> list[tuple[object, ...]]:
+    connection = await asyncpg.connect(url)
+    try:
+        return [tuple(row) for row in await connection.fetch(query)]
+    finally:
+        await connection.close()
+
+
+async def topics_of(servers: str) -> set[str]:
+    admin = AIOKafkaAdminClient(bootstrap_servers=servers)
+    await admin.start()
+    try:
+        return set(await admin.list_topics())
+    finally:
+        await admin.close()
+
+
+async def test_a_key_is_printed_once_and_kept_as_a_hash(database_url: str, tmp_path: Path) -> None:
+    code, output, _ = await lorebus(
+        *("keys", "create", "--organization", ORGANIZATION, "--name", "ci"),
+        *("--database-url", database_url),
+        home=tmp_path,
+    )
+
+    kept = await fetch(database_url, "SELECT key_hash, name, organization_uuid FROM lorebus.api_keys")
+    assert code == 0
+    assert kept == [(key_hash(output.strip().encode()), "ci", uuid.UUID(ORGANIZATION))]
+
+
+async def test_migrate_brings_an_empty_database_to_the_newest_tables(
+    empty_database_url: str, tmp_path: Path
+) -> None:
+    code, output, _ = await lorebus("migrate", "--database-url", empty_database_url, home=tmp_path)
+
+    assert code == 0
+    assert output.startswith("the database is at revision ")
+    assert await fetch(empty_database_url, "SELECT count(*) FROM lorebus.memories") == [(0,)]
+
+
+async def test_topics_apply_makes_every_topic(
+    bootstrap_servers: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    code, _, _ = await lorebus(
+        *("topics", "apply", "--bootstrap-servers", bootstrap_servers, "--prefix", topic_prefix),
+        home=tmp_path,
+    )
+
+    assert code == 0
+    assert {topic_prefix + "session.ended", topic_prefix + "memory.changed"} <= await topics_of(
+        bootstrap_servers
+    )
+
+
+async def test_without_an_address_and_without_a_stack_the_command_says_what_to_do(tmp_path: Path) -> None:
+    code, _, errors = await lorebus("migrate", home=tmp_path)
+
+    assert code == 1
+    assert errors == ("lorebus: no local stack is up here; start it with `lorebus up`, or give the address\n")
+
+
+async def test_a_database_that_is_away_is_said_in_one_line(tmp_path: Path) -> None:
+    code, _, errors = await lorebus(
+        "migrate", "--database-url", "postgresql://nobody@127.0.0.1:1/none", home=tmp_path
+    )
+
+    assert code == 1
+    assert errors.startswith("lorebus: ")
+    assert len(errors.splitlines()) == 1
