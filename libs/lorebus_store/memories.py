@@ -2,7 +2,7 @@
 
 The rule that must not break: whoever changes entries holds the shared lock of their agent configs first
 (`share_configs`), and locks rows in the order of their identity. So no two writers deadlock and every counter is exact.
-What loads read is in `candidates`, named here as well.
+What loads read is in `candidates`, pruning in `pruning`; both are named here as well.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from lorebus_domain.fingerprint import FINGERPRINT_VERSION
 from lorebus_domain.saving import FoldedEntry
 from lorebus_domain.terms import TERMS_VERSION
 from lorebus_domain.visibility import MemoryScope
-from lorebus_store import candidates, locks
+from lorebus_store import candidates, locks, pruning
 from lorebus_store.locks import ConfigPair
 from lorebus_store.statements import Statement
 
@@ -28,6 +28,8 @@ newest = candidates.newest
 most_important = candidates.most_important
 pack_candidates = candidates.pack_candidates
 texts_of = candidates.texts_of
+prune_lowest = pruning.prune_lowest
+would_prune = pruning.would_prune
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ _UPSERT: Final = Statement(
         importance = greatest(m.importance, excluded.importance),
         reinforcement_count = m.reinforcement_count + excluded.reinforcement_count + 1,
         updated_at = excluded.updated_at
-    RETURNING organization_uuid, agent_config_uuid, principal_ref, fingerprint, id, (xmax = 0)
+    RETURNING fingerprint, id, (xmax = 0)
     """
 )
 _ADD_TO_COUNTERS: Final = Statement(
@@ -160,7 +162,6 @@ _LIST_ABOVE: Final = Statement(
     """
 )
 _TOTAL: Final = Statement(f"SELECT entry_count FROM lorebus.agent_configs WHERE {_OF_CONFIG}")
-_COUNT: Final = Statement(f"SELECT count(*) FROM lorebus.memories WHERE {_OF_CONFIG}")
 _COUNT_ABOVE: Final = Statement(
     f"SELECT count(*) FROM lorebus.memories WHERE {_OF_CONFIG} AND importance >= :min_importance"
 )
@@ -182,37 +183,6 @@ _DELETE: Final = Statement(
     SELECT id, agent_config_uuid, principal_ref FROM gone
     """
 )
-_LOWEST: Final = Statement(
-    f"""
-    SELECT {_DETAILS} FROM lorebus.memories WHERE {_OF_CONFIG}
-    ORDER BY importance, created_at, id LIMIT :count
-    """
-)
-
-
-def _delete_lowest(beyond: str) -> str:
-    return f"""
-    WITH doomed AS (
-        SELECT id FROM lorebus.memories WHERE {_OF_CONFIG} {beyond}
-        ORDER BY importance, created_at, id LIMIT :count
-    ), gone AS (
-        DELETE FROM lorebus.memories m USING doomed
-        WHERE m.organization_uuid = :organization_uuid AND m.id = doomed.id
-        RETURNING m.importance, m.created_at, m.id
-    )
-    SELECT importance, created_at, id FROM gone ORDER BY importance, created_at, id
-    """
-
-
-_DELETE_LOWEST: Final = Statement(_delete_lowest(""))
-# Going on behind the last chunk: from the index's end, each chunk would walk over all that is deleted already.
-_DELETE_NEXT_LOWEST: Final = Statement(
-    _delete_lowest(
-        """AND (importance, created_at, id)
-            > (CAST(:importance AS double precision), CAST(:created_at AS timestamptz), CAST(:id AS uuid))"""
-    )
-)
-_SET_COUNTER: Final = Statement(f"UPDATE lorebus.agent_configs SET entry_count = :count WHERE {_OF_CONFIG}")
 _COUNT_ACCESSES: Final = Statement(
     """
     WITH handed_out AS (
@@ -252,7 +222,6 @@ async def upsert_reinforcing(
     """
     if not entries:
         return ()
-    scopes = {_identity(entry.scope, entry.fingerprint): entry.scope for entry in entries}
     values = {
         "fingerprint_version": FINGERPRINT_VERSION,
         "terms_version": TERMS_VERSION,
@@ -271,9 +240,11 @@ async def upsert_reinforcing(
         "provenances": [source.provenance for source in sources],
     }
     rows = await _UPSERT.rows(conn, values)
+    if [row[0] for row in rows] != values["fingerprints"]:
+        raise AssertionError("an upsert gives its rows back in the order in which they were given")
     return tuple(
-        Upserted(scopes[org, config, principal, fingerprint], fingerprint, memory_id, inserted)
-        for org, config, principal, fingerprint, memory_id, inserted in rows
+        Upserted(entry.scope, fingerprint, memory_id, inserted)
+        for entry, (fingerprint, memory_id, inserted) in zip(entries, rows, strict=True)
     )
 
 
@@ -336,40 +307,6 @@ async def delete_entry(conn: AsyncConnection, organization_uuid: UUID, entry_id:
     return None if row is None else DeletedEntry(*row)
 
 
-async def prune_lowest(
-    conn: AsyncConnection, pair: ConfigPair, *, keep: int, chunk: int, at_most: int | None = None
-) -> tuple[UUID, ...]:
-    """Delete the lowest entries of a config until it holds `keep`; their ids, lowest first.
-
-    Lowest importance first, oldest among equals, then by id (SPEC.md section 7). The config is locked
-    (`lock_config`), so that the result is exact beside saves, and its counter is set to what is left. At most
-    `chunk` entries a statement; with `at_most`, no more than that many in this transaction.
-    """
-    await lock_config(conn, pair)
-    key = _config_key(pair)
-    count = await _COUNT.value(conn, key)
-    excess = max(0, count - keep) if at_most is None else max(0, min(count - keep, at_most))
-    deleted: list[UUID] = []
-    last: dict[str, object] = {}
-    while len(deleted) < excess:
-        statement = _DELETE_NEXT_LOWEST if last else _DELETE_LOWEST
-        step = {"count": min(chunk, excess - len(deleted))}
-        rows = await statement.rows(conn, key | last | step)
-        deleted += [row[2] for row in rows]
-        last = {"importance": rows[-1][0], "created_at": rows[-1][1], "id": rows[-1][2]}
-    await _SET_COUNTER.run(conn, key | {"count": count - len(deleted)})
-    return tuple(deleted)
-
-
-async def would_prune(
-    conn: AsyncConnection, pair: ConfigPair, *, keep: int, limit: int
-) -> tuple[int, tuple[EntryDetails, ...]]:
-    """How many entries a prune to `keep` would delete now, and the first `limit` of them, lowest first."""
-    excess = max(0, await _COUNT.value(conn, _config_key(pair)) - keep)
-    rows = await _LOWEST.rows(conn, _config_key(pair) | {"count": min(limit, excess)})
-    return excess, tuple(EntryDetails(*row) for row in rows)
-
-
 async def count_accesses(conn: AsyncConnection, accesses: Iterable[Access]) -> None:
     """Add to the access counts of entries that were handed out; those that are gone are left out.
 
@@ -386,14 +323,6 @@ async def count_accesses(conn: AsyncConnection, accesses: Iterable[Access]) -> N
         "times": [access.last_accessed_at for access in folded],
     }
     await _COUNT_ACCESSES.run(conn, values)
-
-
-def _identity(scope: MemoryScope, fingerprint: bytes) -> tuple[UUID, UUID, str | None, bytes]:
-    return (scope.organization_uuid, scope.agent_config_uuid, scope.principal_ref, fingerprint)
-
-
-def _config_key(pair: ConfigPair) -> dict[str, object]:
-    return {"organization_uuid": pair[0], "agent_config_uuid": pair[1]}
 
 
 def _folded(accesses: Iterable[Access]) -> Collection[Access]:

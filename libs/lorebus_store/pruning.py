@@ -1,0 +1,102 @@
+"""Taking the lowest entries of an agent config away.
+
+The rule that must not break: what was deleted and what is left is exact, beside saves too. The config is locked for it,
+and lowest importance goes first, oldest among equals, then by id (SPEC.md section 7).
+"""
+
+from datetime import datetime
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from lorebus_store.locks import ConfigPair, lock_config
+from lorebus_store.statements import Statement
+
+
+class LowEntry(NamedTuple):
+    """An entry that a prune would take."""
+
+    id: UUID
+    principal_ref: str | None
+    text: str
+    importance: float
+    created_at: datetime
+
+
+class WouldPrune(NamedTuple):
+    """How many entries there are too many, and the first of them, lowest first."""
+
+    excess: int
+    first: tuple[LowEntry, ...]
+
+
+_OF_CONFIG: Final = "organization_uuid = :organization_uuid AND agent_config_uuid = :agent_config_uuid"
+_COUNT: Final = Statement(f"SELECT count(*) FROM lorebus.memories WHERE {_OF_CONFIG}")
+_LOWEST: Final = Statement(
+    f"""
+    SELECT {", ".join(LowEntry._fields)} FROM lorebus.memories WHERE {_OF_CONFIG}
+    ORDER BY importance, created_at, id LIMIT :count
+    """
+)
+
+
+def _delete_lowest(beyond: str) -> str:
+    return f"""
+    WITH doomed AS (
+        SELECT id FROM lorebus.memories WHERE {_OF_CONFIG} {beyond}
+        ORDER BY importance, created_at, id LIMIT :count
+    ), gone AS (
+        DELETE FROM lorebus.memories m USING doomed
+        WHERE m.organization_uuid = :organization_uuid AND m.id = doomed.id
+        RETURNING m.importance, m.created_at, m.id
+    )
+    SELECT importance, created_at, id FROM gone ORDER BY importance, created_at, id
+    """
+
+
+_DELETE_LOWEST: Final = Statement(_delete_lowest(""))
+# Going on behind the last chunk: from the index's end, each chunk would walk over all that is deleted already.
+_DELETE_NEXT_LOWEST: Final = Statement(
+    _delete_lowest(
+        """AND (importance, created_at, id)
+            > (CAST(:importance AS double precision), CAST(:created_at AS timestamptz), CAST(:id AS uuid))"""
+    )
+)
+_SET_COUNTER: Final = Statement(f"UPDATE lorebus.agent_configs SET entry_count = :count WHERE {_OF_CONFIG}")
+
+
+async def prune_lowest(
+    conn: AsyncConnection, pair: ConfigPair, *, keep: int, chunk: int, at_most: int | None = None
+) -> tuple[UUID, ...]:
+    """Delete the lowest entries of a config until it holds `keep`; their ids, lowest first.
+
+    Lowest importance first, oldest among equals, then by id (SPEC.md section 7). The config is locked
+    (`lock_config`), so that the result is exact beside saves, and its counter is set to what is left. At most
+    `chunk` entries a statement; with `at_most`, no more than that many in this transaction.
+    """
+    await lock_config(conn, pair)
+    key = _config_key(pair)
+    count = await _COUNT.value(conn, key)
+    excess = max(0, count - keep) if at_most is None else max(0, min(count - keep, at_most))
+    deleted: list[UUID] = []
+    last: dict[str, object] = {}
+    while len(deleted) < excess:
+        statement = _DELETE_NEXT_LOWEST if last else _DELETE_LOWEST
+        step = {"count": min(chunk, excess - len(deleted))}
+        rows = await statement.rows(conn, key | last | step)
+        deleted += [row[2] for row in rows]
+        last = {"importance": rows[-1][0], "created_at": rows[-1][1], "id": rows[-1][2]}
+    await _SET_COUNTER.run(conn, key | {"count": count - len(deleted)})
+    return tuple(deleted)
+
+
+async def would_prune(conn: AsyncConnection, pair: ConfigPair, *, keep: int, limit: int) -> WouldPrune:
+    """What a prune to `keep` would delete now; at most `limit` entries are shown."""
+    excess = max(0, await _COUNT.value(conn, _config_key(pair)) - keep)
+    rows = await _LOWEST.rows(conn, _config_key(pair) | {"count": min(limit, excess)})
+    return WouldPrune(excess, tuple(map(LowEntry._make, rows)))
+
+
+def _config_key(pair: ConfigPair) -> dict[str, object]:
+    return {"organization_uuid": pair[0], "agent_config_uuid": pair[1]}
