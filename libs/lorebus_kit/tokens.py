@@ -14,7 +14,8 @@ from uuid import UUID
 
 import jwt
 
-from lorebus_domain.visibility import Actor, Caller, CallerKind, EndUser, NoCaller, resolve_caller
+from lorebus_contracts.events import CallerBody
+from lorebus_domain.visibility import Caller, CallerKind, resolve_caller
 
 ISSUER: Final = "lorebus"
 AUDIENCE: Final = "lorebus-gateway"
@@ -76,14 +77,13 @@ class SessionTokens:
         """A token for `claims` and the time it expires, in whole seconds."""
         issued_at = now.replace(microsecond=0)
         expires_at = issued_at + self._lifetime
-        kind, ref = _caller_claim(claims.caller)
         payload = {
             "iss": ISSUER,
             "aud": AUDIENCE,
             "sub": str(claims.session_uuid),
             "org": str(claims.organization_uuid),
             "cfg": str(claims.agent_config_uuid),
-            "caller": {"kind": kind.value, "ref": ref},
+            "caller": CallerBody.of(claims.caller).model_dump(mode="json"),
             "iat": int(issued_at.timestamp()),
             "exp": int(expires_at.timestamp()),
         }
@@ -134,16 +134,6 @@ class SessionTokens:
 def key_id(secret: str) -> str:
     """The name of a secret in a token's `kid` header: eight hex digits that tell nothing about it."""
     return hashlib.sha256(b"lorebus token key id\0" + secret.encode()).hexdigest()[:8]
-
-
-def _caller_claim(caller: Caller) -> tuple[CallerKind, str | None]:
-    match caller:
-        case NoCaller():
-            return CallerKind.NONE, None
-        case EndUser(ref=ref):
-            return CallerKind.END_USER, ref
-        case Actor(ref=ref):
-            return CallerKind.ACTOR, ref
 
 
 def _verified(payload: Mapping[str, Any]) -> _Verified:

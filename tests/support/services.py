@@ -160,7 +160,7 @@ def _service(
         "LOREBUS_SESSION_TIMEOUT_SECONDS": "3",
         "LOREBUS_HEALTH_PORT": str(port),
         "LOREBUS_HTTP_PORT": str(port),
-        "LOREBUS_TOKEN_SECRETS": f'["{TOKEN_SECRET}"]',
+        "LOREBUS_TOKEN_SECRETS": TOKEN_SECRET,
     }
     kept = {name: value for name, value in os.environ.items() if not name.startswith("LOREBUS_")}
     return Service(name, kept | own | dict(extra), port=port, log=log)

@@ -1,0 +1,163 @@
+"""What HTTP takes: bodies and queries (SPEC.md section 8). OpenAPI is generated from these models.
+
+The rule that must not break: no body names an organization, a caller or a principal where a token or a stored
+session fixes them (SPEC.md section 6).
+"""
+
+import re
+from typing import Annotated, Final
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from lorebus_contracts.events import CallerBody, EntryBody, Score, ToolCallBody
+from lorebus_contracts.fields import (
+    Count,
+    EntryText,
+    Flag,
+    Json,
+    Name,
+    Outcome,
+    TaskText,
+    Timestamp,
+    TopK,
+    Uuid,
+)
+from lorebus_contracts.wire import WireModel
+from lorebus_contracts.workflows import WorkflowType
+from lorebus_domain import policy
+from lorebus_domain.recall import PackReach, Strategy
+
+MAX_PAGE: Final = 1_000_000
+_DIGITS: Final = re.compile("[0-9]{1,9}")
+
+EventId = Annotated[
+    Uuid | None,
+    Field(
+        description="Made by the client, so that what it sends again is taken once; left out, one is made here."
+    ),
+]
+
+
+def _whole_number(low: int, high: int) -> BeforeValidator:
+    """A query's digits as a number in [low, high]; no sign, space, underscore or exponent."""
+
+    def read(value: object) -> object:
+        if isinstance(value, str):
+            value = int(value) if _DIGITS.fullmatch(value) else None
+        if not isinstance(value, int) or not low <= value <= high:
+            raise ValueError(f"should be a whole number from {low} to {high}")
+        return value
+
+    return BeforeValidator(read)
+
+
+class NoInput(WireModel):
+    """A route that takes neither a body nor a query."""
+
+
+class SaveBody(WireModel):
+    """What a session wants remembered: `entries`, or one text as `content`, never both."""
+
+    entries: (
+        Annotated[tuple[EntryBody, ...], Field(min_length=1, max_length=policy.MAX_ENTRIES_PER_SAVE)] | None
+    ) = None
+    content: EntryText | None = Field(default=None, description="One entry of default importance.")
+
+    @model_validator(mode="after")
+    def _is_one_of_two(self) -> "SaveBody":
+        if (self.entries is None) == (self.content is None):
+            raise ValueError("takes either `entries` or `content`, one of the two")
+        return self
+
+    def all_entries(self) -> tuple[EntryBody, ...]:
+        """The entries, however they were sent: 1 to 100."""
+        if self.content is not None:
+            return (EntryBody(text=self.content),)
+        return self.entries or ()
+
+
+class LoadBody(WireModel):
+    """A recall for the token's own session."""
+
+    cue: TaskText | None = Field(default=None, description="Left out: the session's task.")
+    strategy: Strategy | None = Field(default=None, description="Left out: the agent config's.")
+    top_k: TopK | None = Field(default=None, description="Left out: the agent config's.")
+    explain: Flag = Field(default=False, description="Also say what was handed out and passed over, and why.")
+
+
+class MemoryQuery(WireModel):
+    """A page of an agent config's entries, all principals together, highest importance first."""
+
+    agent_config_uuid: Uuid
+    min_importance: Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)] | None = None
+    page: Annotated[int, Field(ge=1, le=MAX_PAGE), _whole_number(1, MAX_PAGE)] = 1
+    per_page: Annotated[
+        int, Field(ge=1, le=policy.LIST_PER_PAGE_MAX), _whole_number(1, policy.LIST_PER_PAGE_MAX)
+    ] = policy.LIST_PER_PAGE_DEFAULT
+
+
+class PruneBody(WireModel):
+    """An agent config to cut down now."""
+
+    agent_config_uuid: Uuid
+    max_entries: Count | None = Field(default=None, description="Left out: the agent config's cap.")
+
+
+class StartBody(WireModel):
+    """A workflow run to start; `initial_data` is what the type's own input schema says."""
+
+    workflow_type: WorkflowType
+    initial_data: dict[str, Json]
+
+
+class RegisterBody(WireModel):
+    """A session about to begin."""
+
+    agent_config_uuid: Uuid
+    session_uuid: Uuid | None = Field(
+        default=None, description="The runtime's own id; left out, one is made."
+    )
+    caller: CallerBody
+    task: TaskText = ""
+    load: Flag = Field(
+        default=False, description="Also recall, as the agent config says, with the task as cue."
+    )
+
+
+class EndBody(WireModel):
+    """A registered session ended; all that a distill needs."""
+
+    outcome: Outcome
+    step_count: Count
+    trace: tuple[ToolCallBody, ...] = ()
+    task: TaskText | None = Field(default=None, description="Left out: the task it was registered with.")
+    occurred_at: Timestamp | None = Field(default=None, description="Left out: now.")
+    event_id: EventId = None
+
+
+class RateBody(WireModel):
+    """Somebody's verdict on a session; at least 0.5 is a success."""
+
+    quality_score: Score
+    occurred_at: Timestamp | None = Field(default=None, description="Left out: now.")
+    event_id: EventId = None
+
+
+class AgentConfigBody(WireModel):
+    """The memory settings of an agent config; what is left out is at its default (SPEC.md section 2)."""
+
+    memory_enabled: Flag = True
+    memory_write_enabled: Flag = True
+    memory_strategy: Strategy = Strategy.LAST_K
+    memory_top_k: TopK = policy.TOP_K_DEFAULT
+    memory_max_entries: Count = policy.DEFAULT_MAX_ENTRIES
+    memory_pack_reach: PackReach = PackReach.RECENT
+
+
+class OrganizationBody(WireModel):
+    """The memory settings of an organization; what is left out is at its default (SPEC.md section 2)."""
+
+    memory_enabled: Flag = True
+    model_profile: Name | None = Field(
+        default=None, description="Which model distils; none: no model is asked."
+    )

@@ -1,0 +1,96 @@
+"""Problem documents (RFC 9457): what every answer that is not a success looks like.
+
+The rule that must not break: a document tells what is wrong and what would be right, and repeats nothing of
+what was sent. `type` is stable; a client branches on it and not on the wording.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import Field
+
+from lorebus_contracts.wire import WireModel
+
+MEDIA_TYPE: Final = "application/problem+json"
+_TYPE_PREFIX: Final = "urn:lorebus:problem:"
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemKind:
+    """A kind of problem: its name, the HTTP status it goes with, and what it says when there is no more to say."""
+
+    name: str
+    status: int
+    title: str
+    detail: str
+
+    @property
+    def type(self) -> str:
+        """The stable URI of this kind."""
+        return _TYPE_PREFIX + self.name
+
+
+class FaultBody(WireModel):
+    """One thing wrong with a request."""
+
+    path: str = Field(description="Dotted path in the body or query; empty for the whole.")
+    problem: str = Field(description="What is wrong there, with what would be right.")
+
+
+class Problem(WireModel):
+    """A problem document."""
+
+    type: str
+    title: str
+    status: int = Field(ge=400, le=599)
+    detail: str
+    faults: tuple[FaultBody, ...] = ()
+
+
+INVALID: Final = ProblemKind(
+    "invalid-request",
+    422,
+    "The request is not valid",
+    "See `faults`; nothing of the request was carried out.",
+)
+NOT_AUTHENTICATED: Final = ProblemKind(
+    "not-authenticated", 401, "Not authenticated", "A valid session token or API key is needed."
+)
+FORBIDDEN: Final = ProblemKind("forbidden", 403, "Forbidden", "The credentials given do not reach this.")
+NOT_FOUND: Final = ProblemKind("not-found", 404, "Not found", "There is no such thing, or it is not yours.")
+METHOD_NOT_ALLOWED: Final = ProblemKind(
+    "method-not-allowed", 405, "Method not allowed", "See the Allow header for the methods of this path."
+)
+CONFLICT: Final = ProblemKind("conflict", 409, "Conflict", "What is there already says otherwise.")
+BODY_TOO_LARGE: Final = ProblemKind(
+    "body-too-large", 413, "Body too large", "A body may have at most 1048576 bytes."
+)
+UNSUPPORTED_MEDIA_TYPE: Final = ProblemKind(
+    "unsupported-media-type", 415, "Unsupported media type", "Send the body as application/json in UTF-8."
+)
+INTERNAL: Final = ProblemKind(
+    "internal",
+    500,
+    "Internal error",
+    "Something went wrong here; it has been logged. Nothing is known to be done.",
+)
+UNAVAILABLE: Final = ProblemKind(
+    "unavailable",
+    503,
+    "Unavailable",
+    "What is needed is away just now; nothing was accepted. Try again later.",
+)
+
+KINDS: Final = (
+    INVALID,
+    NOT_AUTHENTICATED,
+    FORBIDDEN,
+    NOT_FOUND,
+    METHOD_NOT_ALLOWED,
+    CONFLICT,
+    BODY_TOO_LARGE,
+    UNSUPPORTED_MEDIA_TYPE,
+    INTERNAL,
+    UNAVAILABLE,
+)
+"""Every kind there is, each status once."""

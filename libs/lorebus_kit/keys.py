@@ -1,0 +1,70 @@
+"""API keys of organizations: made once, shown once, kept as a hash.
+
+The rule that must not break: the plain key is nowhere but with whoever asked for it; it has 256 random bits, so a
+plain sha256 of it cannot be turned round.
+"""
+
+import hashlib
+import secrets
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from lorebus_store import keys, settings
+from lorebus_store.database import Database
+
+KEY_PREFIX: Final = "lrb_"
+_RANDOM_BYTES: Final = 32
+_SHOWN_CHARS: Final = 12
+ALL_SCOPES: Final = ("admin", "read", "write")
+
+
+class NewKey(NamedTuple):
+    """A key that was just made: `plain` for its owner, `hash` and `prefix` for the store."""
+
+    plain: str
+    hash: bytes
+    prefix: str
+
+
+def new_key() -> NewKey:
+    """A new key: `lrb_` and 43 characters; its first 12 characters are what people recognise it by."""
+    plain = KEY_PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
+    return NewKey(plain, key_hash(plain.encode()), plain[:_SHOWN_CHARS])
+
+
+def key_hash(plain: bytes) -> bytes:
+    """What is kept of a key: 32 bytes."""
+    return hashlib.sha256(plain).digest()
+
+
+async def create_key(database: Database, organization_uuid: UUID, *, name: str) -> str:
+    """Make a key for the organization, which becomes known if it was not; the plain key, to be shown once.
+
+    Raises:
+        TransientError: the database is away.
+    """
+    key = new_key()
+    async with database.begin() as connection:
+        await settings.put_organization(connection, organization_uuid)
+        await keys.create_key(
+            connection,
+            organization_uuid=organization_uuid,
+            name=name,
+            scopes=ALL_SCOPES,
+            key_hash=key.hash,
+            prefix=key.prefix,
+        )
+    return key.plain
+
+
+async def ensure_local_key(database_url: str, organization_uuid: UUID) -> str:
+    """A key of the local stack's organization, which is made with it; each call makes another key.
+
+    Raises:
+        TransientError: the database is away.
+    """
+    database = Database(database_url, pool_size=1, application_name="lorebus-keys")
+    try:
+        return await create_key(database, organization_uuid, name="local")
+    finally:
+        await database.dispose()

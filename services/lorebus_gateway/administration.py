@@ -1,0 +1,179 @@
+"""What an organization looks after: its settings, its entries, and the receipts of its recalls.
+
+The rule that must not break: everything is looked up within the key's own organization, so that what is somebody
+else's is not there.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from uuid import UUID, uuid4
+
+from lorebus_contracts.events import ChangeKind, MemoryChanged
+from lorebus_contracts.http import AgentConfigBody, MemoryQuery, OrganizationBody
+from lorebus_contracts.http_answers import (
+    AgentConfigAnswer,
+    MemoryItem,
+    MemoryPage,
+    OrganizationAnswer,
+    Receipt,
+)
+from lorebus_gateway.errors import NotFoundError
+from lorebus_gateway.known_scopes import require_agent_config
+from lorebus_gateway.receipts import receipt_answer
+from lorebus_kit.emitting import outbox_row
+from lorebus_store import memories, outbox, recalls, settings
+from lorebus_store.database import Database
+from lorebus_store.memories import EntryDetails
+
+
+class Administration:
+    """An organization's own view of its memory."""
+
+    def __init__(self, database: Database, *, wake_relay: Callable[[], None]) -> None:
+        self._database = database
+        self._wake_relay = wake_relay
+
+    async def put_organization(self, organization_uuid: UUID, body: OrganizationBody) -> OrganizationAnswer:
+        """Replace the organization's settings."""
+        async with self._database.begin() as connection:
+            kept = await settings.put_organization(
+                connection,
+                organization_uuid,
+                memory_enabled=body.memory_enabled,
+                model_profile=body.model_profile,
+            )
+        return _organization_answer(organization_uuid, kept)
+
+    async def get_organization(self, organization_uuid: UUID) -> OrganizationAnswer:
+        """The organization's settings.
+
+        Raises:
+            NotFoundError: nobody has put any.
+        """
+        async with self._database.read() as connection:
+            kept = await settings.get_organization(connection, organization_uuid)
+        if kept is None:
+            raise NotFoundError
+        return _organization_answer(organization_uuid, kept)
+
+    async def put_agent_config(
+        self, organization_uuid: UUID, agent_config_uuid: UUID, body: AgentConfigBody
+    ) -> AgentConfigAnswer:
+        """Replace an agent config's settings; an unknown one is made."""
+        async with self._database.begin() as connection:
+            kept = await settings.put_agent_config(
+                connection,
+                organization_uuid,
+                agent_config_uuid,
+                memory_enabled=body.memory_enabled,
+                memory_write_enabled=body.memory_write_enabled,
+                memory_strategy=body.memory_strategy,
+                memory_top_k=body.memory_top_k,
+                memory_max_entries=body.memory_max_entries,
+                memory_pack_reach=body.memory_pack_reach,
+            )
+        return _config_answer(agent_config_uuid, kept)
+
+    async def get_agent_config(self, organization_uuid: UUID, agent_config_uuid: UUID) -> AgentConfigAnswer:
+        """An agent config's settings.
+
+        Raises:
+            NotFoundError: the organization has no such config.
+        """
+        async with self._database.read() as connection:
+            kept = await settings.get_agent_config(connection, organization_uuid, agent_config_uuid)
+        if kept is None:
+            raise NotFoundError
+        return _config_answer(agent_config_uuid, kept)
+
+    async def list_memory(self, organization_uuid: UUID, query: MemoryQuery) -> MemoryPage:
+        """A page of an agent config's entries, highest importance first.
+
+        Raises:
+            NotFoundError: the organization has no such config.
+        """
+        async with self._database.read() as connection:
+            await require_agent_config(connection, organization_uuid, query.agent_config_uuid)
+            page = await memories.list_page(
+                connection,
+                organization_uuid,
+                query.agent_config_uuid,
+                min_importance=query.min_importance,
+                page=query.page,
+                per_page=query.per_page,
+            )
+        return MemoryPage(
+            items=tuple(map(_item, page.items)),
+            page=query.page,
+            per_page=query.per_page,
+            total=page.total,
+            has_more=page.total > query.page * query.per_page,
+        )
+
+    async def delete_entry(self, organization_uuid: UUID, entry_id: UUID, *, now: datetime) -> None:
+        """Delete an entry, and say so on the bus.
+
+        Raises:
+            NotFoundError: the organization has no such entry.
+        """
+        async with self._database.begin() as connection:
+            gone = await memories.delete_entry(connection, organization_uuid, entry_id)
+            if gone is None:
+                raise NotFoundError
+            change = MemoryChanged(
+                event_id=uuid4(),
+                occurred_at=now,
+                organization_uuid=organization_uuid,
+                agent_config_uuid=gone.agent_config_uuid,
+                kind=ChangeKind.DELETED,
+                ids=(entry_id,),
+                count=1,
+            )
+            await outbox.add(connection, [outbox_row(change)], notify=False)
+        self._wake_relay()
+
+    async def receipt(self, organization_uuid: UUID, recall_or_pack_id: UUID) -> Receipt:
+        """What a recall handed out and left out, and what became of its session.
+
+        Raises:
+            NotFoundError: the organization has no such recall, or it is not recorded yet.
+        """
+        async with self._database.read() as connection:
+            kept = await recalls.receipt(connection, organization_uuid, recall_or_pack_id)
+        if kept is None:
+            raise NotFoundError
+        return receipt_answer(kept)
+
+
+def _organization_answer(organization_uuid: UUID, kept: settings.OrganizationSettings) -> OrganizationAnswer:
+    return OrganizationAnswer(
+        organization_uuid=organization_uuid,
+        memory_enabled=kept.memory_enabled,
+        model_profile=kept.model_profile,
+    )
+
+
+def _config_answer(agent_config_uuid: UUID, kept: settings.ConfigSettings) -> AgentConfigAnswer:
+    return AgentConfigAnswer(
+        agent_config_uuid=agent_config_uuid,
+        memory_enabled=kept.memory_enabled,
+        memory_write_enabled=kept.memory_write_enabled,
+        memory_strategy=kept.memory_strategy,
+        memory_top_k=kept.memory_top_k,
+        memory_max_entries=kept.memory_max_entries,
+        memory_pack_reach=kept.memory_pack_reach,
+    )
+
+
+def _item(entry: EntryDetails) -> MemoryItem:
+    return MemoryItem(
+        id=entry.id,
+        agent_config_uuid=entry.agent_config_uuid,
+        principal_ref=entry.principal_ref,
+        text=entry.text,
+        importance=entry.importance,
+        reinforcement_count=entry.reinforcement_count,
+        access_count=entry.access_count,
+        created_at=entry.created_at,
+        updated_at=entry.updated_at,
+    )

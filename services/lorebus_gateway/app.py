@@ -1,0 +1,193 @@
+"""The gateway put together: what it works with, the routes, and what runs beside them.
+
+The rule that must not break: a stop answers what is in hand, has answered recalls accepted, and only then closes.
+"""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+from collections.abc import AsyncIterator, Iterator
+from importlib.metadata import version
+from typing import Final
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route as StarletteRoute
+
+from lorebus_gateway.administration import Administration
+from lorebus_gateway.answers import JSON, Answer
+from lorebus_gateway.authentication import Authenticator
+from lorebus_gateway.endpoints import PathEndpoint
+from lorebus_gateway.errors import NotFoundError
+from lorebus_gateway.openapi import openapi_document
+from lorebus_gateway.problems import method_not_allowed, problem_answer
+from lorebus_gateway.readiness import Readiness
+from lorebus_gateway.recall_recorder import RecallRecorder
+from lorebus_gateway.recalling import Recalling
+from lorebus_gateway.routes import ROUTES
+from lorebus_gateway.run_status import RunStatus
+from lorebus_gateway.runtime_sessions import RuntimeSessions
+from lorebus_gateway.saving import Saving
+from lorebus_gateway.services import Services
+from lorebus_gateway.settings import GatewaySettings
+from lorebus_gateway.starting import Starting
+from lorebus_kit.acceptance import AcceptMode, Acceptor
+from lorebus_kit.bus import BusProducer
+from lorebus_kit.delivery import keep_running
+from lorebus_kit.health import health_routes
+from lorebus_kit.relay import Relay
+from lorebus_kit.run_ids import RunIds
+from lorebus_kit.sweeper import Sweeper
+from lorebus_kit.tokens import SessionTokens
+from lorebus_store.database import Database
+
+KEEP_ALIVE_SECONDS: Final = 75
+"""Longer than clients and proxies keep an idle connection, so that it is they who close it."""
+BUS_START_SECONDS: Final = 2.0
+_METHOD_NOT_ALLOWED: Final = 405
+_log: Final = logging.getLogger(__name__)
+
+
+class Gateway:
+    """One gateway: its parts are made here, started and stopped by the application's lifespan."""
+
+    def __init__(self, settings: GatewaySettings) -> None:
+        self._settings = settings
+        secrets = settings.all_token_secrets()
+        self._database = Database(
+            settings.database_url.get_secret_value(),
+            pool_size=settings.database_pool_size,
+            pooler=settings.database_pooler,
+            application_name="lorebus-gateway",
+        )
+        self._bus = BusProducer(settings.bootstrap_servers, topic_prefix=settings.topic_prefix)
+        self._relay = Relay(self._database, self._bus)
+        self._acceptor = Acceptor(
+            self._database,
+            self._bus,
+            mode=settings.accept,
+            wake_relay=self._relay.wake,
+            publish_seconds=settings.publish_timeout_seconds,
+        )
+        self._recorder = RecallRecorder(self._acceptor, queue_size=settings.recall_queue)
+        self._readiness = Readiness(self._database, self._acceptor, mode=settings.accept)
+        self._tokens = SessionTokens(secrets, lifetime=settings.token_lifetime)
+        self._run_ids = RunIds(secrets)
+
+    def app(self) -> Starlette:
+        """The ASGI application."""
+        services = self._services()
+        paths = dict.fromkeys(route.path for route in ROUTES)
+        endpoints = {
+            path: PathEndpoint([route for route in ROUTES if route.path == path], services) for path in paths
+        }
+        app = Starlette(
+            routes=[
+                *(StarletteRoute(path, endpoint) for path, endpoint in endpoints.items()),
+                *health_routes(self._readiness.health),
+                StarletteRoute("/openapi.json", _openapi),
+            ],
+            exception_handlers={HTTPException: _unknown_route, Exception: _internal_error},
+            lifespan=self._lifespan,
+        )
+        app.router.redirect_slashes = False
+        return app
+
+    def _services(self) -> Services:
+        saving = Saving(self._database, self._acceptor, self._run_ids)
+        recalling = Recalling(self._database, self._recorder, self._run_ids)
+        return Services(
+            authenticator=Authenticator(
+                self._tokens, self._database, remember_seconds=self._settings.key_cache_seconds
+            ),
+            saving=saving,
+            recalling=recalling,
+            starting=Starting(self._database, saving=saving, recalling=recalling, run_ids=self._run_ids),
+            run_status=RunStatus(self._database, self._run_ids),
+            sessions=RuntimeSessions(self._database, self._acceptor, self._tokens),
+            administration=Administration(self._database, wake_relay=self._relay.wake),
+        )
+
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
+        stop = asyncio.Event()
+        on_bus = self._settings.accept is AcceptMode.BUS
+        await self._bus.start(wait_seconds=BUS_START_SECONDS if on_bus else 0.0)
+        sweeper = Sweeper(self._database, self._relay)
+        work = (self._relay.run, sweeper.run, self._recorder.run, self._readiness.run)
+        beside = [asyncio.create_task(keep_running(one, stop)) for one in work]
+        try:
+            yield
+            await self._recorder.drain(self._settings.stop_seconds)
+        finally:
+            stop.set()
+            await asyncio.wait(beside, timeout=self._settings.stop_seconds)
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
+            await self._bus.stop()
+            await self._database.dispose()
+
+
+class _Server(uvicorn.Server):
+    """A server that ends with exit code 0 on SIGTERM; uvicorn's own would raise the signal once more."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.servers:
+            host, port, *_ = self.servers[0].sockets[0].getsockname()
+            _log.info("listening", extra={"host": host, "port": port})
+
+
+async def serve(settings: GatewaySettings) -> None:
+    """Answer requests until SIGTERM or SIGINT."""
+    await _Server(server_config(settings, Gateway(settings).app())).serve()
+
+
+def server_config(settings: GatewaySettings, app: Starlette) -> uvicorn.Config:
+    """How uvicorn serves the application."""
+    return uvicorn.Config(
+        app,
+        host=settings.http_host,
+        port=settings.http_port,
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=int(settings.stop_seconds),
+    )
+
+
+def _response(given: Answer) -> Response:
+    return Response(given.body, given.status, media_type=given.media_type, headers=dict(given.headers))
+
+
+def _openapi(_request: Request) -> Response:
+    return Response(openapi_document(ROUTES, version=version("lorebus")), media_type=JSON)
+
+
+async def _unknown_route(_request: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException) and error.status_code == _METHOD_NOT_ALLOWED:
+        return _response(method_not_allowed((error.headers or {}).get("Allow", "")))
+    return _response(problem_answer(NotFoundError()))
+
+
+async def _internal_error(_request: Request, error: Exception) -> Response:
+    """Answer 500; the server logs the error by its type and place, without its values."""
+    return _response(problem_answer(error))

@@ -1,0 +1,118 @@
+"""Who makes a request: a session by its token, or an organization by its API key.
+
+The rule that must not break: credentials are sound or the request is refused, and the refusal is the same whatever
+was wrong with them.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic
+from typing import Final
+from uuid import UUID
+
+from lorebus_gateway.errors import NotAuthenticatedError
+from lorebus_kit.keys import key_hash
+from lorebus_kit.tokens import InvalidTokenError, SessionClaims, SessionTokens
+from lorebus_store import keys
+from lorebus_store.database import Database
+
+_MAX_REMEMBERED: Final = 10_000
+_CREDENTIALS: Final = re.compile(rb"(agent|bearer) +([!-~]{1,8192}) *", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Organization:
+    """An organization that showed one of its keys."""
+
+    organization_uuid: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class _RememberedKey:
+    organization: Organization
+    until: float
+
+
+class Authenticator:
+    """Verifies the `Authorization` header; found keys are remembered for `remember_seconds`.
+
+    So a revoked key may still open the door that long. Every method raises NotAuthenticatedError.
+    """
+
+    def __init__(
+        self,
+        tokens: SessionTokens,
+        database: Database,
+        *,
+        remember_seconds: float,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._tokens = tokens
+        self._database = database
+        self._remember_seconds = remember_seconds
+        self._clock = clock
+        self._remembered: dict[bytes, _RememberedKey] = {}
+
+    async def anyone(self, _header: bytes | None) -> None:
+        """No credentials are asked for."""
+
+    async def session(self, header: bytes | None) -> SessionClaims:
+        """The session whose token is shown."""
+        scheme, credentials = _split(header)
+        if scheme != b"agent":
+            raise NotAuthenticatedError
+        return self._session(credentials)
+
+    async def organization(self, header: bytes | None) -> Organization:
+        """The organization whose API key is shown.
+
+        Raises:
+            TransientError: the key is not remembered and the database is away.
+        """
+        scheme, credentials = _split(header)
+        if scheme != b"bearer":
+            raise NotAuthenticatedError
+        return await self._organization(credentials)
+
+    async def session_or_organization(self, header: bytes | None) -> SessionClaims | Organization:
+        """Either of the two.
+
+        Raises:
+            TransientError: as `organization`.
+        """
+        scheme, credentials = _split(header)
+        return self._session(credentials) if scheme == b"agent" else await self._organization(credentials)
+
+    def _session(self, token: bytes) -> SessionClaims:
+        try:
+            return self._tokens.verify(token.decode("ascii"))
+        except InvalidTokenError as error:
+            raise NotAuthenticatedError from error
+
+    async def _organization(self, key: bytes) -> Organization:
+        hashed = key_hash(key)
+        remembered = self._remembered.get(hashed)
+        if remembered is not None and self._clock() < remembered.until:
+            return remembered.organization
+        async with self._database.read() as connection:
+            found = await keys.find_key(connection, hashed)
+        if found is None:
+            self._remembered.pop(hashed, None)
+            raise NotAuthenticatedError
+        return self._remember(hashed, Organization(found.organization_uuid))
+
+    def _remember(self, hashed: bytes, organization: Organization) -> Organization:
+        if len(self._remembered) >= _MAX_REMEMBERED:
+            self._remembered.clear()
+        until = self._clock() + self._remember_seconds
+        self._remembered[hashed] = _RememberedKey(organization, until)
+        return organization
+
+
+def _split(header: bytes | None) -> tuple[bytes, bytes]:
+    """The scheme in lower case and the credentials."""
+    found = _CREDENTIALS.fullmatch(header or b"")
+    if found is None:
+        raise NotAuthenticatedError
+    return found[1].lower(), found[2]

@@ -1,0 +1,35 @@
+"""What the gateway measures; labels are route templates, methods and status codes, never ids."""
+
+from typing import Final
+
+from prometheus_client import Counter, Gauge, Histogram
+
+from lorebus_kit.metrics import REGISTRY
+
+REQUESTS: Final = Counter(
+    "lorebus_http_requests", "Requests answered.", ("method", "route", "status"), registry=REGISTRY
+)
+REQUEST_SECONDS: Final = Histogram(
+    "lorebus_http_request_seconds",
+    "From a request's head to its answer.",
+    ("method", "route"),
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+    registry=REGISTRY,
+)
+RECALLS: Final = Counter(
+    "lorebus_recalls",
+    "Loads answered with a recall, by the strategy that answered.",
+    ("strategy",),
+    registry=REGISTRY,
+)
+RECALLS_SKIPPED: Final = Counter(
+    "lorebus_recalls_skipped", "Loads answered without memory.", ("reason",), registry=REGISTRY
+)
+RECALL_RECORDS_WAITING: Final = Gauge(
+    "lorebus_recall_records_waiting",
+    "Recalls that are answered and not yet accepted for recording.",
+    registry=REGISTRY,
+)
+RECALL_RECORDS_LOST: Final = Counter(
+    "lorebus_recall_records_lost", "Answered recalls that neither store would take.", registry=REGISTRY
+)

@@ -1,0 +1,93 @@
+"""Recording answered recalls behind their answers.
+
+The rule that must not break: a load waits for no write, and yet no recall is lost while either store takes it. The
+queue is bounded: when it is full the load records its recall itself, which is slow, and not lost.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from lorebus_contracts.events import Event, RecallRecorded
+from lorebus_gateway import metrics
+from lorebus_kit.backoff import Backoff, pause
+from lorebus_store.errors import TransientError
+
+MOST_AT_ONCE: Final = 100
+"""Recalls accepted together: many in flight on the bus, or one transaction in the store."""
+
+_log: Final = logging.getLogger(__name__)
+
+
+class Accepts(Protocol):
+    """What is needed of an acceptor (`lorebus_kit.acceptance.Acceptor`)."""
+
+    async def accept_all(self, events: Sequence[Event]) -> None:
+        """Accept all of the events durably; TransientError when neither store takes them."""
+
+
+class RecallRecorder:
+    """A bounded queue of answered recalls, and the task that has them accepted."""
+
+    def __init__(self, acceptor: Accepts, *, queue_size: int) -> None:
+        self._acceptor = acceptor
+        self._queue: asyncio.Queue[RecallRecorded] = asyncio.Queue(queue_size)
+        self._waiting = 0
+
+    async def record(self, recall: RecallRecorded) -> None:
+        """Have the recall recorded soon; while the queue is full, now."""
+        try:
+            self._queue.put_nowait(recall)
+        except asyncio.QueueFull:
+            await self._record_now(recall)
+        else:
+            self._waiting += 1
+            metrics.RECALL_RECORDS_WAITING.set(self._waiting)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Have what is queued accepted until `stop` is set, which comes after `drain`; then to be cancelled."""
+        backoff = Backoff(most_seconds=2.0)
+        while not stop.is_set():
+            batch = await self._next_batch()
+            try:
+                while not await self._accepted(batch):
+                    if await pause(backoff.next_seconds(), stop):
+                        return
+            finally:
+                self._done(len(batch))
+            backoff.reset()
+
+    async def drain(self, timeout_seconds: float) -> None:
+        """Wait until everything queued is accepted, at most this long; what is left then is lost and counted."""
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await self._queue.join()
+        except TimeoutError:
+            metrics.RECALL_RECORDS_LOST.inc(self._waiting)
+            _log.error("recalls lost", extra={"recalls": self._waiting})
+
+    def _done(self, recalls: int) -> None:
+        for _ in range(recalls):
+            self._queue.task_done()
+        self._waiting -= recalls
+        metrics.RECALL_RECORDS_WAITING.set(self._waiting)
+
+    async def _next_batch(self) -> list[RecallRecorded]:
+        batch = [await self._queue.get()]
+        while len(batch) < MOST_AT_ONCE and not self._queue.empty():
+            batch.append(self._queue.get_nowait())
+        return batch
+
+    async def _accepted(self, batch: Sequence[RecallRecorded]) -> bool:
+        try:
+            await self._acceptor.accept_all(batch)
+        except TransientError as error:
+            _log.warning("recalls wait to be recorded", extra={"error_text": str(error)})
+            return False
+        return True
+
+    async def _record_now(self, recall: RecallRecorded) -> None:
+        if not await self._accepted((recall,)):
+            metrics.RECALL_RECORDS_LOST.inc()
+            _log.error("recall lost", extra={"recall_id": str(recall.event_id)})

@@ -1,0 +1,89 @@
+"""Asking for entries to be kept, and for an agent config to be cut down: both are runs that a consumer carries out.
+
+The rule that must not break: whose memory it will be is decided here, from the session's caller, and the answer is
+given only when the request is durable.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from lorebus_contracts.events import CallerBody, EntryBody, Origin, PruneRequested, SaveRequested
+from lorebus_contracts.workflows import WorkflowType
+from lorebus_domain.visibility import NoCaller, write_scope
+from lorebus_gateway.errors import ForbiddenError
+from lorebus_gateway.known_scopes import require_agent_config
+from lorebus_kit.acceptance import Acceptor
+from lorebus_kit.run_ids import RunIds
+from lorebus_kit.tokens import SessionClaims
+from lorebus_store.database import Database
+
+
+class Saving:
+    """Has saves and prunes accepted; the run has the id of the event that is given back."""
+
+    def __init__(self, database: Database, acceptor: Acceptor, run_ids: RunIds) -> None:
+        self._database = database
+        self._acceptor = acceptor
+        self._run_ids = run_ids
+
+    async def save(
+        self,
+        session: SessionClaims,
+        entries: Sequence[EntryBody],
+        *,
+        origin: Origin,
+        now: datetime,
+        principal_ref: str | None = None,
+    ) -> SaveRequested:
+        """Have entries kept for the session's own caller, or for the principal that a caller of kind `none` names.
+
+        Raises:
+            ForbiddenError: the principal named is not the session's own.
+            TransientError: neither the bus nor the store took it.
+        """
+        event = SaveRequested(
+            event_id=self._run_ids.make(session.organization_uuid, WorkflowType.MEMORY_SAVE, now=now),
+            occurred_at=now,
+            organization_uuid=session.organization_uuid,
+            agent_config_uuid=session.agent_config_uuid,
+            session_uuid=session.session_uuid,
+            caller=CallerBody.of(session.caller),
+            principal_ref=_principal(session, principal_ref),
+            entries=tuple(entries),
+            origin=origin,
+        )
+        await self._acceptor.accept(event)
+        return event
+
+    async def prune(
+        self, organization_uuid: UUID, agent_config_uuid: UUID, *, max_entries: int | None, now: datetime
+    ) -> PruneRequested:
+        """Have an agent config cut down to `max_entries`, or to its own cap.
+
+        Raises:
+            NotFoundError: the organization has no such config.
+            TransientError: the database is away, or neither the bus nor the store took it.
+        """
+        async with self._database.read() as connection:
+            await require_agent_config(connection, organization_uuid, agent_config_uuid)
+        event = PruneRequested(
+            event_id=self._run_ids.make(organization_uuid, WorkflowType.MEMORY_PRUNE, now=now),
+            occurred_at=now,
+            organization_uuid=organization_uuid,
+            agent_config_uuid=agent_config_uuid,
+            max_entries=max_entries,
+        )
+        await self._acceptor.accept(event)
+        return event
+
+
+def _principal(session: SessionClaims, named: str | None) -> str | None:
+    """Whose memory it will be; an unidentified end user's save is accepted, and skipped when it is run."""
+    own = write_scope(session.caller)
+    own_ref = None if own is None else own.principal_ref
+    if named is None or named == own_ref:
+        return own_ref
+    if isinstance(session.caller, NoCaller):
+        return named
+    raise ForbiddenError

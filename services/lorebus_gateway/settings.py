@@ -1,0 +1,56 @@
+"""The gateway's settings."""
+
+from datetime import timedelta
+
+from pydantic import Field, SecretStr, field_validator
+
+from lorebus_kit.acceptance import PUBLISH_SECONDS, AcceptMode
+from lorebus_kit.settings import Seconds, ServiceSettings
+from lorebus_kit.tokens import MIN_SECRET_CHARS
+
+
+class GatewaySettings(ServiceSettings):
+    """What the gateway needs besides."""
+
+    http_host: str = Field(default="127.0.0.1", description="Where the gateway listens.")
+    http_port: int = Field(
+        default=8080, ge=0, le=65535, description="The gateway's port; 0 lets the kernel choose."
+    )
+    accept: AcceptMode = Field(
+        default=AcceptMode.BUS,
+        description="Where events are accepted first: `bus` (production), or `store` (the local stack).",
+    )
+    publish_timeout_seconds: Seconds = Field(
+        default=PUBLISH_SECONDS, description="How long Kafka is waited for before the store is asked."
+    )
+    token_secrets: SecretStr = Field(
+        description="Secrets of the session tokens, separated by commas, 32 characters or more each. The first"
+        " one mints, all of them verify."
+    )
+    token_lifetime: timedelta = Field(
+        default=timedelta(hours=24), gt=timedelta(0), description="How long a session token is good for."
+    )
+    key_cache_seconds: Seconds = Field(
+        default=5.0, description="How long a found API key is remembered, and a revoked one may still work."
+    )
+    recall_queue: int = Field(
+        default=10_000, ge=1, description="Answered recalls that may wait to be recorded; then loads wait."
+    )
+    stop_seconds: Seconds = Field(
+        default=15.0, description="How long a stop waits for requests in hand and for recalls to be recorded."
+    )
+
+    @field_validator("token_secrets")
+    @classmethod
+    def _are_long_enough(cls, value: SecretStr) -> SecretStr:
+        if any(len(secret) < MIN_SECRET_CHARS for secret in _split(value)):
+            raise ValueError(f"every secret must have at least {MIN_SECRET_CHARS} characters")
+        return value
+
+    def all_token_secrets(self) -> tuple[str, ...]:
+        """The secrets, the minting one first."""
+        return _split(self.token_secrets)
+
+
+def _split(value: SecretStr) -> tuple[str, ...]:
+    return tuple(secret.strip() for secret in value.get_secret_value().split(","))
