@@ -25,6 +25,8 @@ DISTILL_MAX_ATTEMPTS: Final = 5
 # Section 4 asks for "a stated length" of each call's input and of its output. 25 calls with two texts of
 # 2 000 code points each are at most 100 000 code points, which fits the context of the usual models.
 DISTILL_CALL_TEXT_CHARS: Final = 2_000
+# A task is part of the same prompt; real ones are longer than that only where they quote whole documents.
+DISTILL_TASK_CHARS: Final = 10_000
 
 # Section 5: recall.
 TOP_K_DEFAULT: Final = 10
