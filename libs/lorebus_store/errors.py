@@ -100,4 +100,7 @@ def _is_transient(error: BaseException) -> bool:
 def _first_line(error: BaseException) -> str:
     """One line without the statement's values: those may be memory texts, which no log may hold."""
     text = str(error).partition("\n")[0].strip()
+    if isinstance(error, ValueError) or (getattr(error, "sqlstate", None) or "").startswith("22"):
+        # The driver and the server both name a wrong value behind a colon.
+        text = text.partition(":")[0]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -2,30 +2,29 @@
 
 The rule that must not break: a completed run is never touched again, and a run's row changes in the same transaction
 as its effect. Whoever gets fewer runs back than it gave was second, and must not have an effect for the others
-(ARCHITECTURE.md, "Idempotent effect"). Runs that wait for a worker are in `leases`, named here as well.
+(ARCHITECTURE.md, "Idempotent effect"). Runs that wait for a worker are in `leases`, what a run consists of is in
+`run_rows`; both are named here as well.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from lorebus_contracts.workflows import State, WorkflowType
-from lorebus_store import leases
-from lorebus_store.run_rows import (
-    Failure,
-    FinishedRun,
-    InitiatedRun,
-    Run,
-    RunKey,
-    StaleRun,
-    Step,
-    history_json,
-)
+from lorebus_store import leases, run_rows
+from lorebus_store.run_rows import history_json
 from lorebus_store.statements import Statement
 
+RunKey: TypeAlias = run_rows.RunKey
+Step = run_rows.Step
+FinishedRun = run_rows.FinishedRun
+InitiatedRun = run_rows.InitiatedRun
+Run = run_rows.Run
+StaleRun = run_rows.StaleRun
+Failure = run_rows.Failure
 ClaimedRun = leases.ClaimedRun
 DistillStart = leases.DistillStart
 start_distills = leases.start_distills

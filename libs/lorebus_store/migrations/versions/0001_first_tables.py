@@ -264,7 +264,7 @@ CREATE TABLE lorebus.outbox_leases (
 INSERT INTO lorebus.outbox_leases (shard) SELECT generate_series(0, {SHARDS - 1});
 """
 
-EXTENSION: Final = "CREATE EXTENSION IF NOT EXISTS btree_gin"
+EXTENSION: Final = "CREATE EXTENSION IF NOT EXISTS btree_gin WITH SCHEMA lorebus"
 
 
 def upgrade() -> None:
