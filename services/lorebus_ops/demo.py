@@ -23,6 +23,7 @@ from lorebus_ops.stack import LocalStack
 from lorebus_ops.up import StartView
 
 ALL_KNOWN_SECONDS: Final = 90.0
+WATCH_SECONDS: Final = 0.5
 
 
 def demo(folder: Path) -> int:
@@ -52,6 +53,7 @@ async def _demo(folder: Path, console: Console) -> None:
                 watching.cancel()
                 await asyncio.gather(watching, return_exceptions=True)
             live.update(board(ledger, len(sessions)))
+        console.print()
         await show_next_session(console, runtime, ledger)
         console.print_json(data=ledger.totals(), indent=None, highlight=False)
 
@@ -98,4 +100,4 @@ async def _watch(ledger: Ledger, live: Live, expected: int) -> None:
     while True:
         await ledger.refresh()
         live.update(board(ledger, expected))
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(WATCH_SECONDS)

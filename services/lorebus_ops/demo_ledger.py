@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from lorebus_contracts.events import SessionEnded, SessionRated
+from lorebus_domain.labelling import label_of_outcome, label_of_rating
 from lorebus_kit.run_ids import distill_run_id, distill_save_id
 from lorebus_ops.demo_runtime import DemoRuntime, Launch
 from lorebus_ops.errors import StackError
@@ -47,7 +48,15 @@ class SessionStory:
     @property
     def is_complete(self) -> bool:
         """All that can be known of it is known."""
-        return self.is_learnt and (not self.expects_recall or bool(self.receipt.get("label")))
+        return self.is_learnt and (not self.expects_recall or self.is_labelled)
+
+    @property
+    def is_labelled(self) -> bool:
+        """Its recall has the label that it should end up with; a rating may come after the end."""
+        label = label_of_outcome(self.session.outcome)
+        if self.rating is not None:
+            label = label_of_rating(self.rating.quality_score)
+        return bool(self.receipt) and self.receipt.get("label") == label
 
 
 class Ledger:
@@ -119,7 +128,7 @@ class Ledger:
             story.distill = await self._run(story, str(distill_run_id(session)))
         if story.expects_save and not _ended(story.save):
             story.save = await self._run(story, str(distill_save_id(session)))
-        if story.expects_recall and not story.receipt.get("label"):
+        if story.expects_recall and not story.is_labelled:
             recall_id = story.launch.recall["recall_id"]
             story.receipt = await self._runtime.ask(
                 organization, "GET", f"/api/app/agents/recalls/{recall_id}"

@@ -25,7 +25,7 @@ def board(ledger: Ledger, expected: int) -> RenderableType:
     complete = sum(story.is_complete for story in ledger.stories)
     return Group(
         Rule("Lorebus learns from real sessions", align="left", style="cyan"),
-        ProgressBar(total=expected, completed=complete, width=78),
+        _bar(complete, expected),
         _totals(ledger, expected),
         _latest(ledger),
     )
@@ -45,6 +45,12 @@ async def show_next_session(console: Console, runtime: DemoRuntime, ledger: Ledg
         console.print(Panel(Text(answer["memory"]), title=title, title_align="left", border_style="cyan"))
         if strategy is Strategy.PACK:
             console.print(_score_parts(answer))
+
+
+def _bar(complete: int, expected: int) -> Table:
+    row = Table.grid()
+    row.add_row(ProgressBar(total=expected, completed=complete, width=78))
+    return row
 
 
 def _totals(ledger: Ledger, expected: int) -> Table:

@@ -39,15 +39,16 @@ class LineLog:
     def write(self, name: str, text: str) -> None:
         """One line of the program `name`; control characters become U+FFFD."""
         clean = _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
-        label = f"{name:<{_NAME_WIDTH}} |"
+        label = _label(name)
         self._file.emit(logging.makeLogRecord({"msg": f"{label} {clean}"}))
         if self._terminal is not None:
             self._terminal.write(f"{self._paint(name, label)} {clean}\n")
             self._terminal.flush()
 
-    def tail(self, count: int) -> tuple[str, ...]:
-        """The last `count` lines of the file, oldest first."""
-        return tuple(self.path.read_text(encoding="utf-8", errors="replace").splitlines()[-count:])
+    def tail(self, name: str, count: int) -> tuple[str, ...]:
+        """The last `count` lines of this program in the file, oldest first."""
+        lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines()
+        return tuple(line for line in lines if line.startswith(_label(name)))[-count:]
 
     def close(self) -> None:
         """Close the file."""
@@ -58,6 +59,10 @@ class LineLog:
             return label
         colour = self._colours.setdefault(name, _COLOURS[len(self._colours) % len(_COLOURS)])
         return f"\x1b[{colour}m{label}{_RESET}"
+
+
+def _label(name: str) -> str:
+    return f"{name:<{_NAME_WIDTH}} |"
 
 
 class LineSplitter:

@@ -195,7 +195,8 @@ class LocalStack:
 
     async def _start_service(self, name: str, surroundings: Surroundings, client: httpx.AsyncClient) -> str:
         async def says_ready(_child: Supervised, port: int) -> bool:
-            return await is_ready(client, service_url(port))
+            # A request costs far more than a look at the port, and the services that start need the processor.
+            return accepts_connections(port) and await is_ready(client, service_url(port))
 
         port = await self._start_on_free_port(
             lambda port: service_program(name, port, surroundings), says_ready, starts=2
@@ -223,8 +224,9 @@ class LocalStack:
             if not ended:
                 break
             await asyncio.sleep(backoff.next_seconds())
+        last_lines = "\n".join(self._log.tail(program.name, SHOWN_LINES))
         raise StackError(
-            f"{program.name} did not start; the last lines of {self.home.log_path}:\n{self._tail()}"
+            f"{program.name} did not start; its last lines in {self.home.log_path}:\n{last_lines}"
         )
 
     async def _stop(self, *names: str) -> None:
@@ -235,9 +237,6 @@ class LocalStack:
     def _withdraw(self) -> None:
         self._info = None
         self.home.withdraw()
-
-    def _tail(self) -> str:
-        return "\n".join(self._log.tail(SHOWN_LINES))
 
     @contextmanager
     def _step(self, name: str) -> Iterator[None]:

@@ -22,7 +22,7 @@ STEADY_SECONDS: Final = 30.0
 """Up this long, a program that ends then is started again after the shortest wait."""
 
 _LAST_LINES_SECONDS: Final = 1.0
-_POLL_SECONDS: Final = 0.02
+_POLL_SECONDS: Final = 0.05
 
 AfterRestart = Callable[[], Coroutine[None, None, None]]
 
