@@ -119,17 +119,19 @@ class Gateway:
         on_bus = self._settings.accept is AcceptMode.BUS
         await self._bus.start(wait_seconds=BUS_START_SECONDS if on_bus else 0.0)
         sweeper = Sweeper(self._database, self._relay)
-        work = (self._relay.run, sweeper.run, self._recorder.run, self._readiness.run)
+        work = (self._relay.run, sweeper.run, self._readiness.run)
         beside = [asyncio.create_task(keep_running(one, stop)) for one in work]
+        recording = asyncio.create_task(keep_running(self._recorder.run, stop))
         try:
             yield
             await self._recorder.drain(self._settings.stop_seconds)
         finally:
             stop.set()
+            recording.cancel()
             await asyncio.wait(beside, timeout=self._settings.stop_seconds)
             for task in beside:
                 task.cancel()
-            await asyncio.gather(*beside, return_exceptions=True)
+            await asyncio.gather(recording, *beside, return_exceptions=True)
             await self._bus.stop()
             await self._database.dispose()
 

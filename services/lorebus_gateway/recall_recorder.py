@@ -46,7 +46,7 @@ class RecallRecorder:
             metrics.RECALL_RECORDS_WAITING.set(self._waiting)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Have what is queued accepted until `stop` is set, which comes after `drain`; then to be cancelled."""
+        """Have what is queued accepted; after `drain`, set `stop` and cancel it where it waits for more."""
         backoff = Backoff(most_seconds=2.0)
         while not stop.is_set():
             batch = await self._next_batch()

@@ -2,9 +2,10 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from time import monotonic
 from typing import Any, Final
 from uuid import UUID, uuid4
 
@@ -130,6 +131,13 @@ class Asking:
                 )
             await memories.add_to_counters(connection, {(self.organization_uuid, config): len(texts)})
         return tuple(ids)
+
+    async def until(self, condition: Callable[[], Awaitable[bool]], *, seconds: float = 20.0) -> None:
+        """Wait until the condition holds; the test fails when it never does."""
+        deadline = monotonic() + seconds
+        while not await condition():
+            assert monotonic() < deadline, "the condition never held"
+            await asyncio.sleep(0.01)
 
     async def rows(self, statement: str) -> Sequence[Mapping[str, Any]]:
         """What the database says."""
