@@ -41,9 +41,14 @@ class LineLog:
         clean = _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
         label = _label(name)
         self._file.emit(logging.makeLogRecord({"msg": f"{label} {clean}"}))
-        if self._terminal is not None:
+        if self._terminal is None:
+            return
+        try:
             self._terminal.write(f"{self._paint(name, label)} {clean}\n")
             self._terminal.flush()
+        except OSError:
+            # The terminal was closed, or its reader ended: the file goes on.
+            self._terminal = None
 
     def tail(self, name: str, count: int) -> tuple[str, ...]:
         """The last `count` lines of this program in the file, oldest first."""

@@ -9,7 +9,8 @@ from uuid import UUID
 
 import httpx
 
-from lorebus_ops.ports import LOOPBACK
+from lorebus_ops.errors import StackError
+from lorebus_ops.ports import LOOPBACK, free_port
 from lorebus_ops.processes import Program
 
 GATEWAY: Final = "gateway"
@@ -28,6 +29,8 @@ LOCAL_ORGANIZATION: Final = UUID("00000000-0000-7000-8000-000000000001")
 SESSION_TIMEOUT_SECONDS: Final = 2
 """A consumer joins its group on the embedded broker in half of it (PERFORMANCE.md, what that taught, 8)."""
 
+GATEWAY_PORT_VARIABLE: Final = "LOREBUS_HTTP_PORT"
+HIGHEST_PORT: Final = 65_535
 _PROBE_SECONDS: Final = 2.0
 
 
@@ -55,12 +58,27 @@ def service_program(name: str, port: int, surroundings: Surroundings) -> Program
             "LOREBUS_TOKEN_SECRETS": surroundings.token_secret,
             # The broker forgets everything at a restart, PostgreSQL does not: a 202 must not depend on the broker.
             "LOREBUS_ACCEPT": "store",
+            "LOREBUS_TOPIC_PREFIX": "",
             "LOREBUS_SESSION_TIMEOUT_SECONDS": str(SESSION_TIMEOUT_SECONDS),
             **surroundings.extra_env,
             f"LOREBUS_{http}_HOST": LOOPBACK,
             f"LOREBUS_{http}_PORT": str(port),
         },
     )
+
+
+def choose_port(name: str) -> int:
+    """A free port; for the gateway the one that LOREBUS_HTTP_PORT asks for, if it does.
+
+    Raises:
+        StackError: what it asks for is no port.
+    """
+    wanted = os.environ.get(GATEWAY_PORT_VARIABLE) if name == GATEWAY else None
+    if not wanted:
+        return free_port()
+    if not wanted.isdecimal() or not 0 < int(wanted) <= HIGHEST_PORT:
+        raise StackError(f"{GATEWAY_PORT_VARIABLE}: must be a port between 1 and {HIGHEST_PORT}")
+    return int(wanted)
 
 
 def service_url(port: int) -> str:

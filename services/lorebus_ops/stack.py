@@ -26,6 +26,7 @@ from lorebus_ops.local_services import (
     GATEWAY,
     LOCAL_ORGANIZATION,
     Surroundings,
+    choose_port,
     is_ready,
     service_program,
     service_url,
@@ -199,7 +200,10 @@ class LocalStack:
             return accepts_connections(port) and await is_ready(client, service_url(port))
 
         port = await self._start_on_free_port(
-            lambda port: service_program(name, port, surroundings), says_ready, starts=2
+            lambda port: service_program(name, port, surroundings),
+            says_ready,
+            choose=partial(choose_port, name),
+            starts=2,
         )
         return service_url(port)
 
@@ -209,11 +213,12 @@ class LocalStack:
         is_up: Callable[[Supervised, int], Awaitable[bool]],
         after_restart: AfterRestart | None = None,
         *,
+        choose: Callable[[], int] = free_port,
         starts: int = STARTS,
     ) -> int:
         backoff = Backoff()
         for _ in range(starts):
-            port = free_port()
+            port = choose()
             program = program_at(port)
             child = await self._supervisor.start(program, after_restart)
             self._children[program.name] = child

@@ -86,7 +86,7 @@ def _cancel_on_signal() -> None:
     # The second signal interrupts the orderly end: what is left is killed.
     task = asyncio.current_task()
     if task is not None:
-        for name in (signal.SIGINT, signal.SIGTERM):
+        for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(name, task.cancel)
 
 

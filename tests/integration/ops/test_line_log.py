@@ -39,3 +39,18 @@ def test_names_are_coloured_on_a_terminal_and_nowhere_else(tmp_path: Path) -> No
 
     assert terminal.getvalue() == "\x1b[36msave     |\x1b[0m hello\n"
     assert pipe.getvalue() == "save     | hello\n"
+
+
+class ClosedTerminal(io.StringIO):
+    def write(self, _: str) -> int:
+        raise BrokenPipeError
+
+
+def test_a_closed_terminal_does_not_stop_the_file(tmp_path: Path) -> None:
+    log = LineLog(tmp_path / "lorebus.log", ClosedTerminal())
+
+    log.say("one")
+    log.say("two")
+    log.close()
+
+    assert lines_of(log) == ["lorebus  | one", "lorebus  | two"]
