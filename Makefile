@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test check fmt clean
+.PHONY: help setup run demo test test-kafka check fmt clean
 
 help: ## List the commands.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -28,6 +28,9 @@ demo: setup ## Show the main job on real sessions; starts the system if none run
 test: setup ## The whole suite on the embedded PostgreSQL and broker (or what the environment names).
 	$(BIN)/pytest
 
+test-kafka: setup ## The same suite on Apache Kafka (jars by Maven, Java of the machine), and what needs three brokers.
+	LOREBUS_TEST_BROKER=kafka $(BIN)/pytest
+
 check: setup ## The one definition of clean.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -41,4 +44,4 @@ fmt: setup ## Format and apply the safe fixes.
 	$(BIN)/ruff check --fix .
 
 clean: ## Remove what the commands made, the memory in .lorebus/ included.
-	rm -rf $(VENV) .lorebus .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .lorebus .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -10,7 +10,7 @@ from typing import Final
 from lorebus_ops.ports import LOOPBACK, free_port
 
 POSTGRES_IMAGE: Final = "postgres:18"
-KAFKA_IMAGE: Final = "apache/kafka:4.1.0"
+KAFKA_IMAGE: Final = "apache/kafka:4.3.1"
 _ENGINE_SOCKET: Final = Path("/var/run/docker.sock")
 _KAFKA_PORT: Final = 9092
 
