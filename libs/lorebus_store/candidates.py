@@ -51,12 +51,16 @@ _REACH_LIMIT: Final = "CAST(:reach_limit AS bigint)"
 
 
 def _first(conditions: Sequence[str], *, columns: str, order: str, limit: str) -> str:
-    """The first `limit` rows by `order` that meet any of the conditions: an ordered, limited scan for each."""
+    """The first `limit` rows by `order` that meet any of the conditions: an ordered, limited scan for each.
+
+    Each scan is of one scope, so that to order by the principal as well changes nothing; the planner, who takes
+    `IS NULL` for no equality, sees by it that the index has the order already.
+    """
     scans = [
         f"""(SELECT {columns} FROM lorebus.memories
             WHERE organization_uuid = :organization_uuid AND agent_config_uuid = :agent_config_uuid
                 AND {condition}
-            ORDER BY {order} LIMIT {limit})"""
+            ORDER BY principal_ref, {order} LIMIT {limit})"""
         for condition in conditions
     ]
     return f"{' UNION ALL '.join(scans)} ORDER BY {order} LIMIT {limit}" if len(scans) > 1 else scans[0]

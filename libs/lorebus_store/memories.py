@@ -148,7 +148,9 @@ _ADD_TO_COUNTERS: Final = Statement(
     """
 )
 _DETAILS: Final = ", ".join(EntryDetails._fields)
-_OF_CONFIG: Final = "organization_uuid = :organization_uuid AND agent_config_uuid = :agent_config_uuid"
+# The last condition always holds; it names the index `memories_of_config`.
+_OF_CONFIG: Final = """organization_uuid = :organization_uuid AND agent_config_uuid = :agent_config_uuid
+    AND importance >= 0"""
 _LIST: Final = Statement(
     f"""
     SELECT {_DETAILS} FROM lorebus.memories WHERE {_OF_CONFIG}
@@ -161,7 +163,12 @@ _LIST_ABOVE: Final = Statement(
     ORDER BY importance DESC, created_at DESC, id DESC OFFSET :skip LIMIT :per_page
     """
 )
-_TOTAL: Final = Statement(f"SELECT entry_count FROM lorebus.agent_configs WHERE {_OF_CONFIG}")
+_TOTAL: Final = Statement(
+    """
+    SELECT entry_count FROM lorebus.agent_configs
+    WHERE organization_uuid = :organization_uuid AND agent_config_uuid = :agent_config_uuid
+    """
+)
 _COUNT_ABOVE: Final = Statement(
     f"SELECT count(*) FROM lorebus.memories WHERE {_OF_CONFIG} AND importance >= :min_importance"
 )

@@ -31,7 +31,9 @@ class WouldPrune(NamedTuple):
     first: tuple[LowEntry, ...]
 
 
-_OF_CONFIG: Final = "organization_uuid = :organization_uuid AND agent_config_uuid = :agent_config_uuid"
+# The last condition always holds; it names the index `memories_of_config`.
+_OF_CONFIG: Final = """organization_uuid = :organization_uuid AND agent_config_uuid = :agent_config_uuid
+    AND importance >= 0"""
 _COUNT: Final = Statement(f"SELECT count(*) FROM lorebus.memories WHERE {_OF_CONFIG}")
 _LOWEST: Final = Statement(
     f"""
@@ -63,7 +65,12 @@ _DELETE_NEXT_LOWEST: Final = Statement(
             > (CAST(:importance AS double precision), CAST(:created_at AS timestamptz), CAST(:id AS uuid))"""
     )
 )
-_SET_COUNTER: Final = Statement(f"UPDATE lorebus.agent_configs SET entry_count = :count WHERE {_OF_CONFIG}")
+_SET_COUNTER: Final = Statement(
+    """
+    UPDATE lorebus.agent_configs SET entry_count = :count
+    WHERE organization_uuid = :organization_uuid AND agent_config_uuid = :agent_config_uuid
+    """
+)
 
 
 async def prune_lowest(

@@ -211,6 +211,7 @@ memories: Final = Table(
         text("importance DESC"),
         text("created_at DESC"),
         text("id DESC"),
+        postgresql_where=text("importance >= 0"),
     ),
 )
 Index(

@@ -147,8 +147,12 @@ async def is_waiting_for_a_lock(database: Database, pid: int) -> bool:
 
 
 async def plan(conn: Connection, statement: Statement) -> str:
-    """How the server would run a statement whose values it does not know."""
-    lines = await driver_of(conn).fetch("EXPLAIN (GENERIC_PLAN) " + statement.sql)
+    """How the server would run a statement whose values it does not know, as it does for every load."""
+    driver = driver_of(conn)
+    unknown = f"({', '.join(['NULL'] * len(statement.parameters))})" if statement.parameters else ""
+    await driver.execute(f"PREPARE asked AS {statement.sql}")
+    lines = await driver.fetch(f"EXPLAIN EXECUTE asked {unknown}")
+    await driver.execute("DEALLOCATE asked")
     return "\n".join(line[0] for line in lines)
 
 

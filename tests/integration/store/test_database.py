@@ -63,10 +63,11 @@ async def test_every_connection_has_its_timeouts(database: Database) -> None:
                 "idle_in_transaction_session_timeout",
                 "jit",
                 "plan_cache_mode",
+                "enable_seqscan",
                 "application_name",
             )
         ]
-    assert shown == ["20s", "3s", "15s", "off", "force_generic_plan", "lorebus-tests"]
+    assert shown == ["20s", "3s", "15s", "off", "force_generic_plan", "off", "lorebus-tests"]
 
 
 async def test_behind_a_pooler_the_timeouts_end_with_the_transaction(database_url: str) -> None:

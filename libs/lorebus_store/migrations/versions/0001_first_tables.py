@@ -91,7 +91,8 @@ CREATE TABLE lorebus.sessions (
 """
 
 # `in_reach` says that the config's packs reach all of its entries (memory_pack_reach). The full-text index halves the
-# saves a second, so only such entries are in it.
+# saves a second, so only such entries are in it. The condition of `memories_of_config` always holds: a load of one
+# scope does not name it, and so is never planned on this index, which knows nothing of scopes.
 MEMORIES: Final = """
 CREATE TABLE lorebus.memories (
     organization_uuid uuid NOT NULL,
@@ -132,7 +133,7 @@ CREATE INDEX memories_most_important ON lorebus.memories
 COMMENT ON INDEX lorebus.memories_most_important IS
     'memories.most_important, memories.pack_candidates: one scope, most important first';
 CREATE INDEX memories_of_config ON lorebus.memories
-    (organization_uuid, agent_config_uuid, importance DESC, created_at DESC, id DESC);
+    (organization_uuid, agent_config_uuid, importance DESC, created_at DESC, id DESC) WHERE importance >= 0;
 COMMENT ON INDEX lorebus.memories_of_config IS
     'memories.list_page; backwards memories.prune_lowest and memories.would_prune';
 CREATE INDEX memories_terms ON lorebus.memories USING gin
