@@ -1,19 +1,20 @@
-"""A consumer that a record with undecodable header names cannot wedge.
+"""A consumer that neither a record with undecodable header names nor a damaged batch makes lose records.
 
-aiokafka decodes a header's name while it iterates and raises from its record iterator; the position never moves
-past such a record, so its partition stands still for ever. Here the batch is read again from its bytes, leniently:
-the record comes out like any other, with the bytes of its header names kept as surrogates, and the harness
-dead-letters it. The rule that must not break: no record is skipped, none is handed out twice.
+aiokafka decodes a header's name while it iterates and raises from its record iterator: the partition stands still for
+ever, and what the same call had already taken from other partitions is lost, because their positions have moved. Here
+a batch with such a name is read again from its bytes, leniently: the record comes out like any other, with the bytes
+of its header names kept as surrogates, and the harness dead-letters it. The rule that must not break: no record is
+skipped, none is handed out twice.
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import aiokafka.consumer.fetcher as aiokafka_fetcher
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+from aiokafka.errors import CorruptRecordException, KafkaError
 from aiokafka.record.default_records import _DefaultRecordBatchPy
-from aiokafka.record.legacy_records import LegacyRecordBatch
 from aiokafka.record.memory_records import MemoryRecords
 
 # Where the length and the format's version stand in every batch, whatever its version.
@@ -23,53 +24,80 @@ _MAGIC: Final = 16
 _FIRST_MAGIC_WITH_HEADERS: Final = 2
 
 
-class _KeptRecords:
-    """aiokafka's records of one fetch, with the bytes that they were read from kept beside them."""
-
-    def __init__(self, raw: bytes) -> None:
-        self.raw = raw
-        self._records = MemoryRecords(raw)
-        self.has_next = self._records.has_next
-        self.next_batch = self._records.next_batch
-        self.size_in_bytes = self._records.size_in_bytes
-
-
 class GuardedConsumer(AIOKafkaConsumer):  # type: ignore[misc]  # aiokafka ships no types.
     """AIOKafkaConsumer whose `getmany` also hands out records with header names that are not UTF-8."""
 
     def __init__(self, *topics: str, **settings: object) -> None:
-        aiokafka_fetcher.MemoryRecords = _KeptRecords
+        aiokafka_fetcher.MemoryRecords = GuardedRecords
         super().__init__(*topics, **settings)
 
     async def getmany(
         self, *partitions: TopicPartition, timeout_ms: float = 0, max_records: int | None = None
     ) -> dict[TopicPartition, list[ConsumerRecord]]:
-        """As AIOKafkaConsumer.getmany."""
+        """As AIOKafkaConsumer.getmany; a call that raises hands out nothing and leaves every position where it was."""
+        before = self._positions()
         try:
             fetched: dict[TopicPartition, list[ConsumerRecord]] = await super().getmany(
                 *partitions, timeout_ms=timeout_ms, max_records=max_records
             )
-        except UnicodeDecodeError:
-            return self._read_wedged()
+        except KafkaError:
+            self._go_back_to(before)
+            raise
         return fetched
 
-    def _read_wedged(self) -> dict[TopicPartition, list[ConsumerRecord]]:
-        """The records of each partition whose iterator died, read leniently from its current position on."""
-        found: dict[TopicPartition, list[ConsumerRecord]] = {}
-        buffered = self._fetcher._records  # noqa: SLF001 - aiokafka offers no other way in.
-        for tp, result in list(buffered.items()):
-            partition_records = getattr(result, "_partition_records", None)
-            iterator = getattr(partition_records, "_records_iterator", None)
-            if partition_records is None or iterator is None or iterator.gi_frame is not None:
-                continue
-            position = self._subscription.subscription.assignment.state_value(tp).position
-            raw = partition_records._records.raw  # noqa: SLF001
-            del buffered[tp]
-            records = [record for record in read_leniently(tp, raw) if record.offset >= position]
-            if records:
-                self.seek(tp, records[-1].offset + 1)
-                found[tp] = records
-        return found
+    def _positions(self) -> Mapping[TopicPartition, int]:
+        assignment = self._subscription.subscription and self._subscription.subscription.assignment
+        if assignment is None:
+            return {}
+        states = {tp: assignment.state_value(tp) for tp in assignment.tps}
+        return {tp: state.position for tp, state in states.items() if state.has_valid_position}
+
+    def _go_back_to(self, before: Mapping[TopicPartition, int]) -> None:
+        """Also drops what is buffered: an iterator that has raised would quietly end the next time."""
+        for tp, position in before.items():
+            if tp in self.assignment():
+                self.seek(tp, position)
+
+
+class GuardedRecords:
+    """aiokafka's records of one fetch, each batch with the bytes that it is read from."""
+
+    def __init__(self, raw: bytes) -> None:
+        self._raw = memoryview(raw)
+        self._start = 0
+        self._records = MemoryRecords(raw)
+        self.has_next = self._records.has_next
+        self.size_in_bytes = self._records.size_in_bytes
+
+    def next_batch(self) -> Any:  # noqa: ANN401 - As aiokafka's own, which ships no types.
+        """The next batch, legacy ones as they are: those have no headers."""
+        batch = self._records.next_batch()
+        (length,) = struct.unpack_from(">i", self._raw, self._start + _LENGTH_START)
+        raw = self._raw[self._start : self._start + _LENGTH_END + length]
+        self._start += len(raw)
+        return batch if raw[_MAGIC] < _FIRST_MAGIC_WITH_HEADERS else _GuardedBatch(batch, raw)
+
+
+class _GuardedBatch:
+    """One of aiokafka's batches, which is read leniently where its own reading fails."""
+
+    def __init__(self, batch: Any, raw: memoryview) -> None:  # noqa: ANN401 - As above.
+        self._batch = batch
+        self._raw = raw
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._batch, name)
+
+    def __iter__(self) -> Iterator[Any]:
+        """All records or, where the batch is damaged, an error before the first one."""
+        try:
+            return iter(list(self._batch))
+        except (UnicodeDecodeError, CorruptRecordException):
+            # The second is what aiokafka makes of the first where its extension is not compiled.
+            return iter(list(read_leniently(self._raw)))
+
+    def __next__(self) -> Any:  # noqa: ANN401 - As above.
+        return next(self._batch)
 
 
 class _LenientBytes(bytearray):
@@ -83,38 +111,13 @@ class _LenientBytes(bytearray):
         return super().decode("utf-8", "surrogateescape")
 
 
-def read_leniently(tp: TopicPartition, raw: bytes) -> Iterator[ConsumerRecord]:
-    """All records of a fetched buffer, in order; header names may hold surrogates in place of undecodable bytes."""
-    start = 0
-    while start + _LENGTH_END <= len(raw):
-        (length,) = struct.unpack_from(">i", raw, start + _LENGTH_START)
-        end = start + _LENGTH_END + length
-        if end > len(raw):
-            return
-        yield from _records_of(tp, raw[start:end])
-        start = end
+def read_leniently(raw: bytes | memoryview) -> Iterator[Any]:
+    """The records of one batch (format 2) in order; header names may hold surrogates in place of undecodable bytes.
 
-
-def _records_of(tp: TopicPartition, raw: bytes) -> Iterator[ConsumerRecord]:
-    if raw[_MAGIC] < _FIRST_MAGIC_WITH_HEADERS:
-        batch = LegacyRecordBatch(raw, raw[_MAGIC])
-    else:
-        batch = _DefaultRecordBatchPy(raw)
-        if batch.is_control_batch:
-            return
-        batch._maybe_uncompress()  # noqa: SLF001 - The buffer is made lenient once it is plain.
-        batch._buffer = _LenientBytes(batch._buffer)  # noqa: SLF001
-    for record in batch:
-        yield ConsumerRecord(
-            tp.topic,
-            tp.partition,
-            record.offset,
-            record.timestamp,
-            record.timestamp_type,
-            record.key,
-            record.value,
-            record.checksum,
-            -1 if record.key is None else len(record.key),
-            -1 if record.value is None else len(record.value),
-            tuple(record.headers),
-        )
+    Raises:
+        CorruptRecordException: the batch is damaged.
+    """
+    batch = _DefaultRecordBatchPy(raw)
+    batch._maybe_uncompress()  # noqa: SLF001 - The buffer is made lenient once it is plain.
+    batch._buffer = _LenientBytes(batch._buffer)  # noqa: SLF001
+    yield from batch
