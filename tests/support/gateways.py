@@ -54,7 +54,7 @@ class Asking:
         headers: Mapping[str, str] | None = None,
         json: object = None,
         content: bytes | AsyncIterator[bytes] | None = None,
-        params: Mapping[str, str | int | float] | None = None,
+        params: Mapping[str, object] | None = None,
     ) -> httpx.Response:
         """Ask by a session's token, by another organization's key, or by our own."""
         credentials = f"Agent {token}" if token else f"Bearer {key or self.api_key}"
@@ -64,7 +64,7 @@ class Asking:
             headers={"authorization": credentials, **(headers or {})},
             json=json,
             content=content,
-            params=params,
+            params=None if params is None else {name: str(value) for name, value in params.items()},
         )
 
     async def config(self, **settings: object) -> UUID:
