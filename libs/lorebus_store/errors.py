@@ -21,6 +21,7 @@ _TRANSIENT_CLASSES: Final = (
 )
 _TRANSIENT_STATES: Final = frozenset(
     {
+        "26000",  # A pooler changed the server under a prepared statement.
         "25006",  # Read-only: a failover left us with a standby.
         "25P03",  # Idle in a transaction for too long.
         "25P04",  # A transaction took too long.
