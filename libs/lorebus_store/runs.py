@@ -2,36 +2,28 @@
 
 The rule that must not break: a completed run is never touched again, and a run's row changes in the same transaction
 as its effect. Whoever gets fewer runs back than it gave was second, and must not have an effect for the others
-(ARCHITECTURE.md, "Idempotent effect"). Runs that wait for a worker are in `leases`, what a run consists of is in
-`run_rows`; both are named here as well.
+(ARCHITECTURE.md, "Idempotent effect"). Runs that wait for a worker are in `leases`.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from lorebus_contracts.workflows import State, WorkflowType
-from lorebus_store import leases, run_rows
-from lorebus_store.run_rows import history_json
+from lorebus_store.run_rows import (
+    Failure,
+    FinishedRun,
+    InitiatedRun,
+    Run,
+    RunKey,
+    StaleRun,
+    Step,
+    history_json,
+)
 from lorebus_store.statements import Statement
-
-RunKey: TypeAlias = run_rows.RunKey
-Step = run_rows.Step
-FinishedRun = run_rows.FinishedRun
-InitiatedRun = run_rows.InitiatedRun
-Run = run_rows.Run
-StaleRun = run_rows.StaleRun
-Failure = run_rows.Failure
-ClaimedRun = leases.ClaimedRun
-DistillStart = leases.DistillStart
-start_distills = leases.start_distills
-claim_due = leases.claim_due
-finish_leased = leases.finish_leased
-retry_later = leases.retry_later
-extend_lease = leases.extend_lease
 
 _RUN: Final = ", ".join(Run._fields)
 _STALE: Final = ", ".join(StaleRun._fields)
@@ -108,6 +100,20 @@ _FAIL: Final = Statement(
     RETURNING id
     """
 )
+_FAIL_ACCEPTED: Final = Statement(
+    """
+    UPDATE lorebus.workflow_runs r SET
+        state_name = 'failed',
+        state_data = r.state_data || CAST(:state_data AS jsonb),
+        history = r.history || (CAST(:history AS jsonb) - 0),
+        pending_input = NULL,
+        updated_at = now(),
+        finished_at = :failed_at
+    WHERE organization_uuid = :organization_uuid AND id = :id AND type = :type
+        AND agent_config_uuid = :agent_config_uuid AND state_name = 'initiated'
+    RETURNING id
+    """
+)
 _GET: Final = Statement(
     f"SELECT {_RUN} FROM lorebus.workflow_runs WHERE organization_uuid = :organization_uuid AND id = :id"
 )
@@ -125,11 +131,16 @@ _BY_TYPE: Final = Statement(
     ORDER BY created_at DESC, id DESC LIMIT :limit
     """
 )
+# While the outbox is behind, nothing is stale: the record is still on its way, and one more would only queue up.
 _SWEEP_STALE: Final = Statement(
     f"""
     WITH stale AS (
         SELECT organization_uuid, id FROM lorebus.workflow_runs
         WHERE state_name = 'initiated' AND updated_at < now() - CAST(:older_than AS interval)
+            AND NOT EXISTS (
+                SELECT FROM (SELECT created_at FROM lorebus.outbox ORDER BY id LIMIT 1) AS oldest
+                WHERE oldest.created_at < now() - CAST(:older_than AS interval)
+            )
         ORDER BY updated_at LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED
     )
     UPDATE lorebus.workflow_runs r SET updated_at = now() FROM stale
@@ -195,8 +206,12 @@ async def fail(
     session_uuid: UUID | None,
     created_at: datetime,
     failure: Failure,
+    only_accepted: bool = False,
 ) -> bool:
-    """End a run, accepted before or unheard of, as failed; False when it had ended already."""
+    """End a run, accepted before or unheard of, as failed; False when it had ended already.
+
+    With `only_accepted`, only a run of this agent config that was accepted and that nobody has begun.
+    """
     values = {
         "organization_uuid": organization_uuid,
         "id": run_id,
@@ -208,7 +223,8 @@ async def fail(
         "created_at": created_at,
         "failed_at": failure.failed_at,
     }
-    return await _FAIL.row(conn, values) is not None
+    statement = _FAIL_ACCEPTED if only_accepted else _FAIL
+    return await statement.row(conn, values) is not None
 
 
 async def get_run(conn: AsyncConnection, organization_uuid: UUID, run_id: UUID) -> Run | None:
@@ -241,7 +257,8 @@ async def runs_of_session(
 async def stale_initiated(conn: AsyncConnection, older_than: timedelta, limit: int) -> tuple[StaleRun, ...]:
     """Runs that have stayed `initiated` for longer than this, each given to one caller and not again so soon.
 
-    This is a queue of the system: the runs may be any organization's.
+    None while the outbox is itself behind by that much: what is on its way is not lost. This is a queue of the
+    system: the runs may be any organization's.
     """
     rows = await _SWEEP_STALE.rows(conn, {"older_than": older_than, "limit": limit})
     return tuple(

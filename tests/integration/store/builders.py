@@ -13,9 +13,11 @@ from uuid6 import uuid7
 from lorebus_contracts.workflows import State, WorkflowType
 from lorebus_domain.saving import Entry, FoldedEntry, fold, plan_save
 from lorebus_domain.visibility import MemoryScope
-from lorebus_store import memories, runs
+from lorebus_store import memories
 from lorebus_store.database import Connection, Database
+from lorebus_store.leases import DistillStart
 from lorebus_store.memories import EntrySource, Upserted
+from lorebus_store.run_rows import FinishedRun, InitiatedRun, Step
 from lorebus_store.statements import Statement, driver_of
 
 ORGANIZATION: Final = UUID("00000000-0000-0000-0000-00000000000a")
@@ -76,10 +78,8 @@ async def stored_texts(database: Database) -> list[str]:
         ]
 
 
-def finished_run(
-    run_id: UUID, *, state_name: State = State.COMPLETED, state_data: str = "{}"
-) -> runs.FinishedRun:
-    return runs.FinishedRun(
+def finished_run(run_id: UUID, *, state_name: State = State.COMPLETED, state_data: str = "{}") -> FinishedRun:
+    return FinishedRun(
         organization_uuid=ORGANIZATION,
         id=run_id,
         type=WorkflowType.MEMORY_SAVE,
@@ -89,12 +89,12 @@ def finished_run(
         session_uuid=SESSION,
         created_at=NOON,
         finished_at=NOON,
-        steps=(runs.Step(State.RUN, NOON), runs.Step(state_name, NOON)),
+        steps=(Step(State.RUN, NOON), Step(state_name, NOON)),
     )
 
 
-def initiated_run(run_id: UUID, *, pending_input: bytes = b"the event") -> runs.InitiatedRun:
-    return runs.InitiatedRun(
+def initiated_run(run_id: UUID, *, pending_input: bytes = b"the event") -> InitiatedRun:
+    return InitiatedRun(
         organization_uuid=ORGANIZATION,
         id=run_id,
         type=WorkflowType.MEMORY_SAVE,
@@ -110,8 +110,8 @@ def distill_start(
     organization_uuid: UUID = ORGANIZATION,
     pending_input: bytes | None = b"prepared",
     state_data: str = "{}",
-) -> runs.DistillStart:
-    return runs.DistillStart(
+) -> DistillStart:
+    return DistillStart(
         organization_uuid=organization_uuid,
         id=uuid4(),
         agent_config_uuid=CONFIG,

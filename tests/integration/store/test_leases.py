@@ -8,6 +8,7 @@ from lorebus_contracts.workflows import State, WorkflowType
 from lorebus_store import leases, runs
 from lorebus_store.database import Database
 from lorebus_store.leases import ClaimedRun
+from lorebus_store.run_rows import InitiatedRun
 from tests.integration.store.builders import (
     NOON,
     ORGANIZATION,
@@ -80,7 +81,7 @@ async def test_an_accepted_distill_begins_with_its_prepared_input(database: Data
     async with database.begin() as conn:
         await runs.insert_initiated(
             conn,
-            runs.InitiatedRun(
+            InitiatedRun(
                 organization_uuid=ORGANIZATION,
                 id=start.id,
                 type=WorkflowType.MEMORY_DISTILL,

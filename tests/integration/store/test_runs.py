@@ -6,9 +6,9 @@ from datetime import timedelta
 from uuid import UUID, uuid4
 
 from lorebus_contracts.workflows import FailureOutput, State, WorkflowType
-from lorebus_store import runs
+from lorebus_store import outbox, runs
 from lorebus_store.database import Connection, Database
-from lorebus_store.run_rows import Failure, Run, StaleRun
+from lorebus_store.run_rows import Failure, FinishedRun, Run, StaleRun, Step
 from tests.integration.store.builders import (
     CONFIG,
     NOON,
@@ -184,6 +184,18 @@ async def test_a_run_that_stays_accepted_is_swept_once_in_a_while(database: Data
     assert swept == (StaleRun(ORGANIZATION, RUN, WorkflowType.MEMORY_SAVE, CONFIG, SESSION, b"exactly this"),)
 
 
+async def test_nothing_is_swept_while_the_outbox_is_behind(database: Database) -> None:
+    async with database.begin() as conn:
+        await runs.insert_initiated(conn, initiated_run(RUN))
+        await outbox.add(conn, [outbox.OutboxRow(ORGANIZATION, "memory.save-requested", b"key", b"", RUN)])
+        await run_sql(conn, "UPDATE lorebus.workflow_runs SET updated_at = now() - interval '1 day'")
+        await run_sql(conn, "UPDATE lorebus.outbox SET created_at = now() - interval '1 hour'")
+        behind = await runs.stale_initiated(conn, timedelta(minutes=1), 10)
+        await run_sql(conn, "UPDATE lorebus.outbox SET created_at = now() - interval '1 second'")
+        in_time = await runs.stale_initiated(conn, timedelta(minutes=1), 10)
+    assert (behind, [run.id for run in in_time]) == ((), [RUN])
+
+
 async def test_two_sweepers_never_get_the_same_run(database: Database) -> None:
     async with database.begin() as conn:
         await runs.insert_initiated(conn, *(initiated_run(UUID(int=number)) for number in range(10)))
@@ -198,15 +210,15 @@ async def test_two_sweepers_never_get_the_same_run(database: Database) -> None:
 
 async def test_what_a_step_says_is_kept(database: Database) -> None:
     run = finished_run(RUN)
-    told = [runs.Step(State.RUN, NOON, json.dumps({"lessons": ['a "quoted" word', "💡"]}))]
+    told = [Step(State.RUN, NOON, json.dumps({"lessons": ['a "quoted" word', "💡"]}))]
     async with database.begin() as conn:
         await runs.record_finished(conn, [_with_steps(run, told)])
         kept = await the_run(conn)
     assert kept.history[1]["data"] == {"lessons": ['a "quoted" word', "💡"]}
 
 
-def _with_steps(run: runs.FinishedRun, told: list[runs.Step]) -> runs.FinishedRun:
-    return runs.FinishedRun(
+def _with_steps(run: FinishedRun, told: list[Step]) -> FinishedRun:
+    return FinishedRun(
         organization_uuid=run.organization_uuid,
         id=run.id,
         type=run.type,
