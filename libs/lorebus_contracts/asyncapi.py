@@ -91,6 +91,7 @@ def _channels() -> JsonObject:
 
 
 def _channel(address: str, description: str, message: str) -> JsonObject:
+    most_bytes = topics.MAX_DEAD_LETTER_BYTES if message == DEAD_LETTER else topics.MAX_RECORD_BYTES
     return {
         "address": address,
         "description": description,
@@ -98,7 +99,7 @@ def _channel(address: str, description: str, message: str) -> JsonObject:
         "bindings": {
             "kafka": {
                 "topic": address,
-                "topicConfiguration": {"max.message.bytes": topics.MAX_RECORD_BYTES},
+                "topicConfiguration": {"max.message.bytes": most_bytes},
                 "bindingVersion": KAFKA_BINDING,
             }
         },

@@ -4,8 +4,11 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-MAX_RECORD_BYTES: Final = 2 * 1024 * 1024
-"""What a topic takes for one record: a 1 MiB body that HTTP accepts, with its envelope, fits."""
+MAX_RECORD_BYTES: Final = 4 * 1024 * 1024
+"""What a topic takes for one record: a 1 MiB body that HTTP accepts, made up to three times longer by NFC, fits."""
+
+MAX_DEAD_LETTER_BYTES: Final = MAX_RECORD_BYTES + 64 * 1024
+"""What a dead-letter topic takes: the largest record with the headers that say where it came from and why."""
 
 
 @dataclass(frozen=True, slots=True)

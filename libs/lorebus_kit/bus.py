@@ -13,7 +13,7 @@ from typing import Final
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
-from lorebus_contracts.topics import MAX_RECORD_BYTES
+from lorebus_contracts.topics import MAX_DEAD_LETTER_BYTES
 from lorebus_kit.backoff import Backoff, pause
 from lorebus_store.errors import TransientError
 
@@ -117,7 +117,7 @@ class BusProducer:
                 enable_idempotence=False,
                 linger_ms=0,
                 request_timeout_ms=int(PUBLISH_SECONDS * 1000),
-                max_request_size=MAX_RECORD_BYTES,
+                max_request_size=MAX_DEAD_LETTER_BYTES,
                 retry_backoff_ms=100,
                 metadata_max_age_ms=30_000,
             )

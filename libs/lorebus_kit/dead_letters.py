@@ -14,6 +14,8 @@ from lorebus_kit.bus import Record
 
 HEADER_PREFIX: Final = "lorebus-"
 ERROR_TEXT_CHARS: Final = 300
+LOST_NAMES_CHARS: Final = 4_096
+"""How much of header names that cannot be kept is told, as hex: a dead letter must fit into its topic."""
 
 
 def dead_letter(record: ConsumerRecord, *, topic: str, group: str, error: Exception) -> Record:
@@ -39,7 +41,7 @@ def dead_letter(record: ConsumerRecord, *, topic: str, group: str, error: Except
     if lost:
         told["undecodable-header-names"] = ",".join(
             name.encode("utf-8", "surrogateescape").hex() for name in lost
-        )
+        )[:LOST_NAMES_CHARS]
     return Record(
         topic=topic,
         key=record.key,
@@ -58,8 +60,12 @@ def error_text(error: Exception) -> str:
 
     Only our own errors are quoted, which never hold memory text; of others the type has to do.
     """
-    text = str(error) if isinstance(error, WireError | RejectedError) else type(error).__name__
-    return redact(text.splitlines()[0][:ERROR_TEXT_CHARS] if text else "").text
+    text = (
+        str(error)
+        if isinstance(error, WireError | RejectedError | UndecodableHeaderError)
+        else type(error).__name__
+    )
+    return redact(text.partition("\n")[0]).text[:ERROR_TEXT_CHARS]
 
 
 class RejectedError(Exception):

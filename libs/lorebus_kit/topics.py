@@ -8,7 +8,7 @@ from typing import Final
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
 
-from lorebus_contracts.topics import MAX_RECORD_BYTES, TOPICS
+from lorebus_contracts.topics import MAX_DEAD_LETTER_BYTES, MAX_RECORD_BYTES, TOPICS
 from lorebus_kit.backoff import Backoff
 from lorebus_store.errors import TransientError
 
@@ -72,10 +72,12 @@ async def _create(bootstrap_servers: str, partitions: int, replication_factor: i
 
 
 def _new_topic(name: str, partitions: int, replication_factor: int) -> NewTopic:
-    days = DEAD_LETTER_DAYS if name.endswith(".dlq") else TOPIC_DAYS
+    is_dead = name.endswith(".dlq")
+    days = DEAD_LETTER_DAYS if is_dead else TOPIC_DAYS
+    most_bytes = MAX_DEAD_LETTER_BYTES if is_dead else MAX_RECORD_BYTES
     return NewTopic(
         name,
         partitions,
         replication_factor,
-        topic_configs={"max.message.bytes": str(MAX_RECORD_BYTES), "retention.ms": str(days * _DAY_MS)},
+        topic_configs={"max.message.bytes": str(most_bytes), "retention.ms": str(days * _DAY_MS)},
     )
