@@ -20,10 +20,11 @@ from faststream.kafka import KafkaBroker, KafkaMessage
 from lorebus_contracts.topics import MAX_RECORD_BYTES
 from lorebus_kit.backoff import Backoff, pause
 from lorebus_kit.bus import BusProducer
-from lorebus_kit.delivery import Background, Delivery, Subscription, keep_running
+from lorebus_kit.delivery import Background, Delivery, keep_running
 from lorebus_kit.guarded_consumer import GuardedConsumer
 from lorebus_kit.health import HealthServer
 from lorebus_kit.settings import ConsumerSettings
+from lorebus_kit.subscription import Subscription
 from lorebus_kit.watch import ConsumerWatch
 from lorebus_store.database import Database
 
@@ -51,6 +52,7 @@ class ConsumerProcess:
         self._bus = bus
         self._background = background
         self._stop = asyncio.Event()
+        self._leaving = False
         self._delivery = Delivery(
             subscription,
             database=database,
@@ -58,7 +60,7 @@ class ConsumerProcess:
             topic_prefix=settings.topic_prefix,
             dead_letter_limit=settings.dead_letter_limit,
         )
-        self._watch = ConsumerWatch(delivery=self._delivery, database=database, group=subscription.group)
+        self._watch = ConsumerWatch(state=self._delivery.state, database=database, group=subscription.group)
 
     async def run(self) -> None:
         """Run until SIGTERM or SIGINT; then finish the batch in hand and leave.
@@ -92,6 +94,7 @@ class ConsumerProcess:
         backoff = Backoff(most_seconds=5.0)
         while not self._stop.is_set() and self._delivery.state.halted is None:
             broker = self._broker()
+            self._leaving = False
             try:
                 await broker.start()
             except (KafkaError, OSError) as error:
@@ -113,6 +116,7 @@ class ConsumerProcess:
 
     async def _leave(self, broker: KafkaBroker) -> None:
         """Give back what waits, finish what runs, leave the group; a broker that is away cannot hold us."""
+        self._leaving = True
         drained = asyncio.create_task(self._delivery.drain())
         try:
             async with asyncio.timeout(STOP_SECONDS):
@@ -175,7 +179,8 @@ class ConsumerProcess:
         consumer = self._watch.consumer
         if not isinstance(records, tuple) or consumer is None:
             raise AssertionError("a batch subscriber hands out tuples of records")
-        if self._delivery.state.halted is None:
+        if self._delivery.state.halted is None and not self._leaving:
+            # Else nothing is committed: whoever has the partition next reads the batch.
             await self._delivery.process(records, consumer)
 
 

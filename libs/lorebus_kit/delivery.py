@@ -8,13 +8,12 @@ The rules that must not break:
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import monotonic
-from typing import Final, Protocol
+from typing import Final
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError
@@ -25,11 +24,10 @@ from lorebus_contracts.wire import WireError, parse
 from lorebus_kit import metrics
 from lorebus_kit.accounting import DeadLettered, Outcome, account
 from lorebus_kit.backoff import Backoff, pause
-from lorebus_kit.bus import BusProducer
 from lorebus_kit.dead_letters import RejectedError, UndecodableHeaderError, dead_letter, error_text, is_text
+from lorebus_kit.subscription import Publisher, Subscription, Transactions
 from lorebus_kit.verdicts import Applied, Rejected, Verdict
-from lorebus_store.database import Connection, Database
-from lorebus_store.errors import TransientError
+from lorebus_store.errors import StoreError, TransientError
 
 TRIES_ALONE: Final = 3
 HOLD_SECONDS: Final = 60.0
@@ -39,21 +37,6 @@ STALL_SECONDS: Final = 2.0
 """How long a partition rests when its dead letter could not be published."""
 
 _log: Final = logging.getLogger(__name__)
-
-
-class Handler(Protocol):
-    """A consumer's story: parse is done, it decides and stores inside the transaction it is given."""
-
-    async def __call__(self, connection: Connection, events: Sequence[Event]) -> Sequence[Verdict]:
-        """One verdict an event, in order."""
-
-
-FailureRecorder = Callable[[Connection, Event, str, str], Awaitable[None]]
-"""Notes on the run of an event that it was dead-lettered: connection, event, error type, reason."""
-
-
-async def record_no_failure(_connection: Connection, _event: Event, _error_type: str, _reason: str) -> None:
-    """For consumers whose events have no run."""
 
 
 Background = Callable[[asyncio.Event], Awaitable[None]]
@@ -71,25 +54,6 @@ async def keep_running(work: Background, stop: asyncio.Event) -> None:
         except Exception:  # noqa: BLE001 - The work is part of the harness and must go on.
             _log.exception("background work failed")
         await pause(backoff.next_seconds(), stop)
-
-
-@dataclass(frozen=True, slots=True)
-class Subscription:
-    """What one consumer reads and does.
-
-    Attributes:
-        group: the consumer group, without prefix.
-        events: the model of each topic's records.
-        handler: called with all events of a batch in one transaction.
-        record_failure: notes on an event's run that it was dead-lettered.
-        after_commit: called after each committed batch that applied something (wakes relay and workers).
-    """
-
-    group: str
-    events: Mapping[Topic, type[Event]]
-    handler: Handler
-    record_failure: FailureRecorder = record_no_failure
-    after_commit: Callable[[], None] = lambda: None
 
 
 @dataclass(slots=True)
@@ -125,15 +89,17 @@ class Delivery:
         self,
         subscription: Subscription,
         *,
-        database: Database,
-        bus: BusProducer,
+        database: Transactions,
+        bus: Publisher,
         topic_prefix: str = "",
         dead_letter_limit: int = 50,
+        hold_seconds: float = HOLD_SECONDS,
     ) -> None:
         self._subscription = subscription
         self._database = database
         self._bus = bus
         self._limit = dead_letter_limit
+        self._hold_seconds = hold_seconds
         self._topics = {topic_prefix + topic.name: topic for topic in subscription.events}
         self._backoff = Backoff()
         self._idle = asyncio.Event()
@@ -151,18 +117,24 @@ class Delivery:
 
     async def process(self, records: Sequence[ConsumerRecord], consumer: AIOKafkaConsumer) -> None:
         """See a batch through: decided records are committed, the others rewound. Never raises."""
+        items = [_Item(record, self._topics[record.topic]) for record in records]
         self._idle.clear()
         self.state.busy_since = monotonic()
-        items = [_Item(record, self._topics[record.topic]) for record in records]
         try:
-            await self._process(items, consumer)
+            await self._whatever_happens(self._process(items, consumer))
+        finally:
+            try:
+                await self._whatever_happens(self._settle(items, consumer))
+            finally:
+                self.state.busy_since = None
+                self.state.waiting_for_dependency = False
+                self._idle.set()
+
+    async def _whatever_happens(self, step: Awaitable[None]) -> None:
+        try:
+            await step
         except Exception:  # noqa: BLE001 - Nothing may reach FastStream, which would drop the batch.
             _log.exception("batch rewound", extra={"group": self._subscription.group})
-        finally:
-            await self._settle(items, consumer)
-            self.state.busy_since = None
-            self.state.waiting_for_dependency = False
-            self._idle.set()
 
     async def _process(self, items: Sequence[_Item], consumer: AIOKafkaConsumer) -> None:
         started = monotonic()
@@ -219,7 +191,7 @@ class Delivery:
         Raises:
             TransientError: the fault lasts longer than a batch may be held, or the partitions move away.
         """
-        held_until = monotonic() + HOLD_SECONDS
+        held_until = monotonic() + self._hold_seconds
         while True:
             try:
                 await self._transaction(items)
@@ -243,9 +215,7 @@ class Delivery:
                 return
 
     async def _transaction(self, items: Sequence[_Item]) -> None:
-        events = [item.event for item in items if item.event is not None]
-        async with self._database.begin() as connection:
-            verdicts = await self._subscription.handler(connection, events)
+        verdicts = await self._handled([item.event for item in items if item.event is not None])
         now = datetime.now(UTC)
         for item, verdict in zip(items, verdicts, strict=True):
             if isinstance(verdict, Rejected):
@@ -257,33 +227,52 @@ class Delivery:
                 metrics.END_TO_END_SECONDS.labels(item.topic.name).observe(seconds)
         self._subscription.after_commit()
 
+    async def _handled(self, events: Sequence[Event]) -> Sequence[Verdict]:
+        begun = False
+        try:
+            async with self._database.begin() as connection:
+                begun = True
+                verdicts = await self._subscription.handler(connection, events)
+                if len(verdicts) != len(events):
+                    # Raised inside, so that an effect nobody could account for is rolled back.
+                    raise AssertionError(f"a handler gave {len(verdicts)} verdicts on {len(events)} events")
+        except StoreError as error:
+            if begun:
+                raise
+            # A changed password or a missing database is no fault of the events.
+            raise TransientError(f"no transaction could be begun: {error}") from error
+        return verdicts
+
     async def _set_aside(self, items: Sequence[_Item], consumer: AIOKafkaConsumer) -> None:
-        """Dead-letter, in order, what cannot be handled; a run of them beyond the limit halts the consumer."""
-        stalled: set[TopicPartition] = set()
+        """Dead-letter, in order, what cannot be handled; a run of them beyond the limit halts the consumer.
+
+        Nothing behind an undecided record: it is read again with that one, and would have two dead letters.
+        """
+        passed_by: set[TopicPartition] = set()
         for item in items:
             if item.outcome is not None:
                 self.state.dead_letters_in_a_row = 0
-            elif item.error is not None and item.partition not in stalled:
-                if self.state.dead_letters_in_a_row >= self._limit:
-                    self._halt(item.error)
-                    return
-                if not await self._publish_dead_letter(item):
-                    stalled.add(item.partition)
-                    _rest(consumer, item.partition)
+            elif item.partition in passed_by:
+                continue
+            elif item.error is None:
+                passed_by.add(item.partition)
+            elif self.state.dead_letters_in_a_row >= self._limit:
+                self._halt(item.error)
+                return
+            elif not await self._publish_dead_letter(item, item.error):
+                passed_by.add(item.partition)
+                _rest(consumer, item.partition)
 
-    async def _publish_dead_letter(self, item: _Item) -> bool:
-        error = item.error
-        if error is None:
-            raise AssertionError("only a record with an error is dead-lettered")
+    async def _publish_dead_letter(self, item: _Item, error: Exception) -> bool:
         group = self._subscription.group
         letter = dead_letter(item.record, topic=item.topic.dead_letters(group), group=group, error=error)
         (failed,) = await self._bus.publish_all([letter])
         if failed is not None:
             _log.warning("dead letter not published", extra={"group": group, "topic": letter.topic})
             return False
-        await self._note_failure(item, error)
         self.state.dead_letters_in_a_row += 1
         item.outcome = DeadLettered(_reason(error))
+        await self._note_failure(item, error)
         _log.error(
             "dead-lettered",
             extra={
@@ -302,11 +291,11 @@ class Delivery:
         """Best effort: the dead letter is the truth, the run's state tells whoever asks for it."""
         if item.event is None:
             return
-        with contextlib.suppress(TransientError):
+        try:
             async with self._database.begin() as connection:
-                await self._subscription.record_failure(
-                    connection, item.event, type(error).__name__, error_text(error)
-                )
+                await self._subscription.record_failure(connection, item.event, error)
+        except StoreError as refused:
+            _log.warning("failure not noted on its run", extra={"error_text": str(refused)})
 
     def _halt(self, error: Exception) -> None:
         reason = (

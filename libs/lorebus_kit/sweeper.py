@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Final
 
 from lorebus_contracts.events import Event, PruneRequested, SaveRequested, SessionEnded
-from lorebus_contracts.wire import parse
+from lorebus_contracts.wire import WireError, parse
 from lorebus_contracts.workflows import WorkflowType
 from lorebus_kit import metrics
 from lorebus_kit.backoff import pause
@@ -19,6 +19,8 @@ from lorebus_kit.emitting import outbox_row
 from lorebus_kit.relay import Relay
 from lorebus_store import outbox, runs
 from lorebus_store.database import Database
+from lorebus_store.outbox import OutboxRow
+from lorebus_store.run_rows import StaleRun
 
 STALE_AFTER: Final = timedelta(seconds=20)
 SWEEP_SECONDS: Final = 5.0
@@ -53,11 +55,19 @@ class Sweeper:
         """Put at most 500 stale runs into the outbox again; gives how many."""
         async with self._database.begin() as connection:
             stale = await runs.stale_initiated(connection, STALE_AFTER, RUNS_A_SWEEP)
-            await outbox.add(
-                connection, [outbox_row(parse(_EVENTS[run.type], run.pending_input)) for run in stale]
-            )
-        if stale:
-            metrics.SWEPT.inc(len(stale))
-            _log.warning("runs put on the bus again", extra={"runs": len(stale)})
+            rows = [row for run in stale if (row := _row_of(run)) is not None]
+            await outbox.add(connection, rows)
+        if rows:
+            metrics.SWEPT.inc(len(rows))
+            _log.warning("runs put on the bus again", extra={"runs": len(rows)})
             self._relay.wake()
         return len(stale)
+
+
+def _row_of(run: StaleRun) -> OutboxRow | None:
+    """The run's event; None for one that no consumer could read either, which must not keep the others back."""
+    try:
+        return outbox_row(parse(_EVENTS[run.type], run.pending_input), run.pending_input)
+    except WireError:
+        _log.exception("a waiting run's event cannot be read", extra={"workflow_id": str(run.id)})
+        return None

@@ -4,17 +4,17 @@
 """
 
 import asyncio
+from collections.abc import Callable, Collection
 from time import monotonic
-from typing import Final
+from typing import Final, Protocol
 
-from aiokafka import AIOKafkaConsumer
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from lorebus_kit import metrics
 from lorebus_kit.backoff import pause
-from lorebus_kit.delivery import Delivery
+from lorebus_kit.delivery import DeliveryState
 from lorebus_kit.health import Health
-from lorebus_store.database import Database
 from lorebus_store.errors import TransientError
 
 PROBE_SECONDS: Final = 1.0
@@ -23,41 +23,61 @@ STUCK_SECONDS: Final = 60.0
 BUSY_SECONDS: Final = 120.0
 
 
+class Answering(Protocol):
+    """What a watch needs of the database (`lorebus_store.database.Database`)."""
+
+    async def ping(self) -> None:
+        """Ask for an answer."""
+
+
 class ConsumerWatch:
     """Probes PostgreSQL and the broker every second and compares positions with the ends of the partitions."""
 
-    def __init__(self, *, delivery: Delivery, database: Database, group: str) -> None:
-        self._delivery = delivery
+    def __init__(
+        self,
+        *,
+        state: DeliveryState,
+        database: Answering,
+        group: str,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._state = state
         self._database = database
         self._group = group
+        self._clock = clock
         self.consumer: AIOKafkaConsumer | None = None
         self.consuming = False
         self._database_there = False
         self._broker_there = False
         self._lag = 0
-        self._last_move = monotonic()
-        self._positions: dict[object, int] = {}
+        self._last_move = clock()
+        self._positions: dict[TopicPartition, int] = {}
 
     async def run(self, stop: asyncio.Event) -> None:
         """Probe until `stop` is set."""
         while not stop.is_set():
-            self._database_there = await self._probe_database()
-            self._broker_there = await self._probe_broker()
-            if self.consumer is not None:
-                await self._measure(self.consumer)
+            await self.look()
             await pause(PROBE_SECONDS, stop)
+
+    async def look(self) -> None:
+        """Probe once."""
+        self._database_there = await self._probe_database()
+        self._broker_there = await self._probe_broker()
+        if self.consumer is not None:
+            await self._measure(self.consumer)
 
     def health(self) -> Health:
         """What the process says of itself now."""
-        state = self._delivery.state
+        state = self._state
         ready = []
-        if state.halted:
-            ready.append(f"halted: {state.halted}")
         if not self._database_there:
             ready.append("PostgreSQL does not answer; waiting for it")
-        if not self._broker_there:
+        if state.halted:
+            # It has left its group, so there is nobody left to ask the broker.
+            ready.append(f"halted: {state.halted}")
+        elif not self._broker_there:
             ready.append("the broker does not answer; waiting for it")
-        elif not self.consuming and not state.halted:
+        elif not self.consuming:
             ready.append("not yet in its consumer group; joining it")
         facts = {
             "group": self._group,
@@ -68,7 +88,7 @@ class ConsumerWatch:
         return Health(tuple(self._live_problems()), tuple(ready), facts)
 
     def _live_problems(self) -> list[str]:
-        state, now = self._delivery.state, monotonic()
+        state, now = self._state, self._clock()
         if state.waiting_for_dependency or state.halted or not (self._database_there and self._broker_there):
             return []
         problems = []
@@ -101,7 +121,9 @@ class ConsumerWatch:
 
     async def _measure(self, consumer: AIOKafkaConsumer) -> None:
         lag = 0
-        for tp in consumer.assignment():
+        assigned = consumer.assignment()
+        self._forget(set(self._positions) - assigned)
+        for tp in assigned:
             try:
                 async with asyncio.timeout(0.2):
                     position: int = await consumer.position(tp)
@@ -112,7 +134,13 @@ class ConsumerWatch:
             lag += behind
             if self._positions.get(tp) != position:
                 self._positions[tp] = position
-                self._last_move = monotonic()
+                self._last_move = self._clock()
         if lag == 0:
-            self._last_move = monotonic()
+            self._last_move = self._clock()
         self._lag = lag
+
+    def _forget(self, gone: Collection[TopicPartition]) -> None:
+        """Partitions that another member has now: their lag is its to tell."""
+        for tp in gone:
+            del self._positions[tp]
+            metrics.LAG.remove(tp.topic, self._group, str(tp.partition))

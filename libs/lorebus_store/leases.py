@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from lorebus_contracts.workflows import State, WorkflowType
-from lorebus_store.run_rows import RunKey, Step, history_json, step_json
+from lorebus_store.run_rows import DEAD_LETTERED, RunKey, Step, history_json, step_json
 from lorebus_store.statements import Statement
 
 
@@ -69,6 +69,7 @@ _START: Final = Statement(
         due_at = excluded.due_at,
         finished_at = excluded.finished_at
     WHERE r.state_name = 'initiated'
+        OR (r.state_name = 'failed' AND r.state_data ->> 'failure_reason' = '{DEAD_LETTERED}')
     RETURNING organization_uuid, id
     """
 )
@@ -154,9 +155,9 @@ _EXTEND: Final = Statement(
 
 
 async def start_distills(conn: AsyncConnection, rows: Sequence[DistillStart]) -> set[RunKey]:
-    """Begin distills that are new or were only accepted; the keys of those that began.
+    """Begin distills that are new, were only accepted, or whose event was dead-lettered; the keys of those that began.
 
-    A session is distilled once: what runs or has ended is left as it is (SPEC.md section 4).
+    A session is distilled once: any other run that has begun or ended is left as it is (SPEC.md section 4).
     """
     if not rows:
         return set()

@@ -7,13 +7,16 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from lorebus_contracts.workflows import State, WorkflowType
 
 RunKey: TypeAlias = tuple[UUID, UUID]
 """(organization_uuid, run id)."""
+
+DEAD_LETTERED: Final = "dead_lettered"
+"""Why a run failed whose event was set aside: the event may be replayed, and the run begins again."""
 
 
 class Step(NamedTuple):

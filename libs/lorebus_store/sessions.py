@@ -4,7 +4,7 @@ The rule that must not break: the row ends up the same in whatever order events 
 runtime registered is never overwritten by what an event says (ARCHITECTURE.md, "Labels").
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple, TypeVar
@@ -69,6 +69,15 @@ class SessionRating:
     event_id: UUID
 
 
+class KnownSession(NamedTuple):
+    """Whose a session is; `caller_kind` None means that nobody has told it yet."""
+
+    agent_config_uuid: UUID
+    caller_kind: str | None
+    principal_ref: str | None
+    is_registered: bool
+
+
 class ChangedSession(NamedTuple):
     """A session whose outcome or rating changed, with both as they are now."""
 
@@ -84,6 +93,15 @@ _GET: Final = Statement(
     f"""
     SELECT {_COLUMNS} FROM lorebus.sessions
     WHERE organization_uuid = :organization_uuid AND session_uuid = :session_uuid
+    """
+)
+_KNOWN: Final = Statement(
+    """
+    SELECT s.organization_uuid, s.session_uuid, s.agent_config_uuid, s.caller_kind, s.principal_ref,
+        s.registered_at IS NOT NULL
+    FROM lorebus.sessions s
+    JOIN unnest(CAST(:organizations AS uuid[]), CAST(:sessions AS uuid[])) AS asked (organization_uuid, session_uuid)
+        USING (organization_uuid, session_uuid)
     """
 )
 _REGISTER: Final = Statement(
@@ -113,7 +131,7 @@ _LEARN: Final = Statement(
         caller_kind = coalesce(s.caller_kind, excluded.caller_kind),
         principal_ref = CASE WHEN s.caller_kind IS NULL THEN excluded.principal_ref ELSE s.principal_ref END,
         task = coalesce(s.task, excluded.task)
-    WHERE s.registered_at IS NULL AND (
+    WHERE s.registered_at IS NULL AND s.agent_config_uuid = excluded.agent_config_uuid AND (
         (s.caller_kind IS NULL AND excluded.caller_kind IS NOT NULL) OR (s.task IS NULL AND excluded.task IS NOT NULL)
     )
     """
@@ -149,6 +167,17 @@ async def get(conn: AsyncConnection, organization_uuid: UUID, session_uuid: UUID
     return None if row is None else Session(*row)
 
 
+async def known(
+    conn: AsyncConnection, keys: Collection[tuple[UUID, UUID]]
+) -> Mapping[tuple[UUID, UUID], KnownSession]:
+    """Whose those of the (organization_uuid, session_uuid) are that there are, in one query."""
+    if not keys:
+        return {}
+    asked = tuple(set(keys))
+    values = {"organizations": [o for o, _ in asked], "sessions": [s for _, s in asked]}
+    return {(row[0], row[1]): KnownSession(*row[2:]) for row in await _KNOWN.rows(conn, values)}
+
+
 async def register(
     conn: AsyncConnection,
     *,
@@ -175,7 +204,11 @@ async def register(
 
 
 async def learn(conn: AsyncConnection, rows: Iterable[LearntSession]) -> None:
-    """Keep what events tell of sessions: the first to say something wins, a registration always does."""
+    """Keep what events tell of sessions: the first to say something wins, a registration always does.
+
+    Whoever names another agent config than the first is not heard at all. The rows of all sessions named are locked,
+    so that what `known` says afterwards stays true until the transaction ends.
+    """
     folded: dict[tuple[UUID, UUID], LearntSession] = {}
     for row in rows:
         key = (row.organization_uuid, row.session_uuid)
@@ -241,6 +274,8 @@ def _keys(
 
 
 def _joined(first: LearntSession, then: LearntSession) -> LearntSession:
+    if then.agent_config_uuid != first.agent_config_uuid:
+        return first
     caller = first if first.caller_kind is not None else then
     return LearntSession(
         organization_uuid=first.organization_uuid,

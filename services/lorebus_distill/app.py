@@ -9,9 +9,9 @@ from lorebus_distill.settings import DistillSettings
 from lorebus_distill.worker import DistillWorkers
 from lorebus_kit.bus import BusProducer
 from lorebus_kit.consumer import ConsumerProcess
-from lorebus_kit.delivery import Subscription
 from lorebus_kit.failures import failure_recorder
 from lorebus_kit.relay import Relay
+from lorebus_kit.subscription import Subscription
 from lorebus_kit.sweeper import Sweeper
 from lorebus_store.database import Database
 

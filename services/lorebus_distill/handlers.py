@@ -10,14 +10,15 @@ from uuid import UUID
 
 from lorebus_contracts.events import Event, SessionEnded
 from lorebus_contracts.workflows import DistillOutput
-from lorebus_distill.prepared import encode
-from lorebus_domain.distilling import DistillSkip, ToolCall, distill_gate, prepare
+from lorebus_domain.distilling import DistillSkip, distill_gate
 from lorebus_kit.run_ids import distill_run_id
-from lorebus_kit.verdicts import Applied, Duplicate, Rejected, Skipped, Verdict
-from lorebus_store import leases, sessions, settings
+from lorebus_kit.session_facts import refusals
+from lorebus_kit.verdicts import Applied, Duplicate, Skipped, Verdict
+from lorebus_store import leases, settings
 from lorebus_store.database import Connection
 from lorebus_store.leases import DistillStart
-from lorebus_store.sessions import LearntSession
+from lorebus_store.locks import ConfigPair
+from lorebus_store.run_rows import RunKey
 from lorebus_store.settings import ScopeSettings
 
 
@@ -25,20 +26,20 @@ async def on_session_ended(connection: Connection, events: Sequence[Event]) -> S
     """Start the distills of a batch; one verdict an event."""
     ended = [event for event in events if isinstance(event, SessionEnded)]
     known = await settings.load_settings(connection, {_pair(event) for event in ended})
-    starts: dict[tuple[UUID, UUID], DistillStart] = {}
-    skips: dict[tuple[UUID, UUID], DistillSkip | None] = {}
-    for event in ended:
+    refused = await refusals(connection, ended, known)
+    starts: dict[RunKey, DistillStart] = {}
+    skips: dict[RunKey, DistillSkip | None] = {}
+    for event, refusal in zip(ended, refused, strict=True):
         key = _run_key(event)
-        if known[_pair(event)].organization_known and key not in starts:
+        if refusal is None and key not in starts:
             skips[key] = _gate(event, known[_pair(event)])
             starts[key] = _start(event, skips[key])
-    await sessions.learn(connection, [_learnt(event) for event in ended if known[_pair(event)].config_known])
     started = await leases.start_distills(connection, tuple(starts.values()))
     verdicts: list[Verdict] = []
-    for event in ended:
+    for event, refusal in zip(ended, refused, strict=True):
         key = _run_key(event)
-        if not known[_pair(event)].organization_known:
-            verdicts.append(Rejected("unknown_organization"))
+        if refusal is not None:
+            verdicts.append(refusal)
         elif key in started:
             started.discard(key)
             skip = skips[key]
@@ -73,11 +74,6 @@ def _gate(event: SessionEnded, scope: ScopeSettings) -> DistillSkip | None:
 
 
 def _start(event: SessionEnded, skip: DistillSkip | None) -> DistillStart:
-    pending = None
-    if skip is None:
-        trace = [ToolCall(call.tool, call.input, call.output, call.is_error) for call in event.trace]
-        prepared = prepare(outcome=event.outcome, task=event.task, trace=trace)
-        pending = encode(event.caller, prepared)
     return DistillStart(
         organization_uuid=event.organization_uuid,
         id=distill_run_id(event.session_uuid),
@@ -85,25 +81,14 @@ def _start(event: SessionEnded, skip: DistillSkip | None) -> DistillStart:
         session_uuid=event.session_uuid,
         created_at=event.occurred_at,
         at=datetime.now(UTC),
-        pending_input=pending,
+        pending_input=None if skip is not None else event.model_dump_json().encode(),
         state_data=DistillOutput(skipped_reason=skip).model_dump_json(exclude_none=True),
     )
 
 
-def _learnt(event: SessionEnded) -> LearntSession:
-    return LearntSession(
-        organization_uuid=event.organization_uuid,
-        session_uuid=event.session_uuid,
-        agent_config_uuid=event.agent_config_uuid,
-        caller_kind=event.caller.kind,
-        principal_ref=event.caller.principal_ref(),
-        task=event.task,
-    )
-
-
-def _pair(event: SessionEnded) -> tuple[UUID, UUID]:
+def _pair(event: SessionEnded) -> ConfigPair:
     return (event.organization_uuid, event.agent_config_uuid)
 
 
-def _run_key(event: SessionEnded) -> tuple[UUID, UUID]:
+def _run_key(event: SessionEnded) -> RunKey:
     return (event.organization_uuid, distill_run_id(event.session_uuid))

@@ -19,6 +19,9 @@ class Distilled:
 class Provider(Protocol):
     """Distils sessions; called between transactions, never inside one."""
 
+    name: str
+    version: str
+
     async def distil(self, session: DistillInput) -> Distilled:
         """The lessons of one session, often none.
 
@@ -31,6 +34,9 @@ class Provider(Protocol):
 class TraceRules:
     """The built-in provider: deterministic rules over the trace, no model and no key."""
 
+    name = RULES_NAME
+    version = str(RULES_VERSION)
+
     async def distil(self, session: DistillInput) -> Distilled:
         """At most five lessons from what failed, what was put right and what worked in order."""
-        return Distilled(distil_by_rules(session), RULES_NAME, str(RULES_VERSION))
+        return Distilled(distil_by_rules(session), self.name, self.version)

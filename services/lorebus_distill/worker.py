@@ -10,14 +10,13 @@ import logging
 from datetime import UTC, datetime
 from typing import Final
 
-from lorebus_contracts.events import EntryBody, Origin, Provenance, SaveRequested
-from lorebus_contracts.wire import WireError
+from lorebus_contracts.events import EntryBody, Origin, Provenance, SaveRequested, SessionEnded
+from lorebus_contracts.wire import WireError, parse
 from lorebus_contracts.workflows import DistillOutput, State, WorkflowType
-from lorebus_distill.prepared import WaitingSession, decode
 from lorebus_distill.providers import Distilled, Provider
 from lorebus_distill.settings import DistillSettings
 from lorebus_domain import policy
-from lorebus_domain.distilling import DistillSkip
+from lorebus_domain.distilling import DistillSkip, PreparedSession, ToolCall, prepare
 from lorebus_kit.backoff import Backoff
 from lorebus_kit.emitting import outbox_row
 from lorebus_kit.relay import Relay
@@ -105,19 +104,27 @@ class DistillWorkers:
             await self._fail(run, "TooManyAttempts", f"given up after {policy.DISTILL_MAX_ATTEMPTS} attempts")
             return
         try:
-            waiting = decode(run.pending_input)
+            event = parse(SessionEnded, run.pending_input)
             async with asyncio.timeout(self._settings.distill_deadline_seconds):
-                distilled = await self._provider.distil(waiting.session)
+                # Redacting a hostile trace takes seconds, in which the consumer beside must not be silent.
+                prepared = await asyncio.to_thread(_prepared, event)
+                distilled = await self._distilled(prepared)
         except (PermanentError, WireError) as error:
             await self._fail(run, type(error).__name__, str(error))
         except (TransientError, TimeoutError) as error:
             await self._again(run, error)
         else:
-            await self._finish(run, waiting, distilled)
+            await self._finish(run, event, distilled)
 
-    async def _finish(self, run: ClaimedRun, waiting: WaitingSession, distilled: Distilled) -> None:
+    async def _distilled(self, prepared: PreparedSession) -> Distilled:
+        """The provider's lessons; where there is nothing to learn from, it is not asked."""
+        if prepared.input.is_blank:
+            return Distilled((), self._provider.name, self._provider.version)
+        return await self._provider.distil(prepared.input)
+
+    async def _finish(self, run: ClaimedRun, event: SessionEnded, distilled: Distilled) -> None:
         now = datetime.now(UTC)
-        save = _save(run, waiting, distilled, now) if distilled.lessons else None
+        save = _save(run, event, distilled, now) if distilled.lessons else None
         output = DistillOutput(
             save_workflow_id=None if save is None else save.event_id,
             lessons=len(distilled.lessons),
@@ -186,15 +193,20 @@ class DistillWorkers:
         _log.error("distil failed", extra={"workflow_id": str(run.id), "error_type": error_type})
 
 
-def _save(run: ClaimedRun, waiting: WaitingSession, distilled: Distilled, now: datetime) -> SaveRequested:
+def _prepared(event: SessionEnded) -> PreparedSession:
+    trace = [ToolCall(call.tool, call.input, call.output, call.is_error) for call in event.trace]
+    return prepare(outcome=event.outcome, task=event.task, trace=trace)
+
+
+def _save(run: ClaimedRun, event: SessionEnded, distilled: Distilled, now: datetime) -> SaveRequested:
     return SaveRequested(
         event_id=distill_save_id(run.session_uuid),
         occurred_at=now,
         organization_uuid=run.organization_uuid,
         agent_config_uuid=run.agent_config_uuid,
         session_uuid=run.session_uuid,
-        caller=waiting.caller,
-        principal_ref=waiting.caller.principal_ref(),
+        caller=event.caller,
+        principal_ref=event.caller.principal_ref(),
         entries=tuple(
             EntryBody(text=lesson.text, importance=lesson.importance) for lesson in distilled.lessons
         ),

@@ -5,10 +5,10 @@ from lorebus_contracts.topics import PRUNE_GROUP, PRUNE_REQUESTED
 from lorebus_contracts.workflows import WorkflowType
 from lorebus_kit.bus import BusProducer
 from lorebus_kit.consumer import ConsumerProcess
-from lorebus_kit.delivery import Subscription
 from lorebus_kit.failures import failure_recorder
 from lorebus_kit.relay import Relay
 from lorebus_kit.retention import Retention
+from lorebus_kit.subscription import Subscription
 from lorebus_prune.handlers import on_prune_requested
 from lorebus_prune.settings import PruneSettings
 from lorebus_store.database import Database

@@ -3,22 +3,27 @@
 The rule that must not break: what a run says it deleted and left is exact, beside saves and after redelivery.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from uuid import UUID, uuid4
 
-from lorebus_contracts.events import ChangeKind, Event, MemoryChanged, PruneRequested
+from lorebus_contracts.events import ChangeKind, Event, PruneRequested
 from lorebus_contracts.workflows import PruneOutput, State, WorkflowType
 from lorebus_domain import policy
-from lorebus_kit.emitting import outbox_row
-from lorebus_kit.verdicts import Applied, Duplicate, Rejected, Skipped, Verdict
+from lorebus_kit.emitting import memory_changed, outbox_row
+from lorebus_kit.verdicts import (
+    UNKNOWN_AGENT_CONFIG,
+    UNKNOWN_ORGANIZATION,
+    Applied,
+    Duplicate,
+    Rejected,
+    Skipped,
+    Verdict,
+)
 from lorebus_store import memories, outbox, runs, settings
 from lorebus_store.database import Connection
 from lorebus_store.errors import TransientError
 from lorebus_store.locks import ConfigPair, lock_order
 from lorebus_store.run_rows import FinishedRun, RunKey, Step
-
-UNKNOWN_AGENT_CONFIG = "unknown_agent_config"
 
 
 async def on_prune_requested(connection: Connection, events: Sequence[Event]) -> Sequence[Verdict]:
@@ -32,7 +37,7 @@ async def on_prune_requested(connection: Connection, events: Sequence[Event]) ->
     for event in requests:
         scope = known[_pair(event)]
         if not scope.organization_known:
-            verdicts.append(Rejected("unknown_organization"))
+            verdicts.append(Rejected(UNKNOWN_ORGANIZATION))
         elif done.get(_run_key(event)) == State.COMPLETED or _run_key(event) in due:
             verdicts.append(Duplicate())
         elif scope.config is None:
@@ -58,23 +63,9 @@ async def _prune(connection: Connection, event: PruneRequested) -> PruneOutput:
     keep = config.memory_max_entries if event.max_entries is None else event.max_entries
     deleted = await memories.prune_lowest(connection, pair, keep=keep, chunk=policy.PRUNE_CHUNK)
     left = await settings.get_agent_config(connection, *pair)
-    await outbox.add(connection, [outbox_row(change) for change in _changes(event, deleted)])
+    changes = memory_changed(pair, ChangeKind.PRUNED, dict.fromkeys(deleted, 1))
+    await outbox.add(connection, [outbox_row(change) for change in changes])
     return PruneOutput(deleted=len(deleted), remaining=0 if left is None else left.entry_count)
-
-
-def _changes(event: PruneRequested, deleted: Sequence[UUID]) -> Iterator[MemoryChanged]:
-    """What the live tail is told, at most a thousand ids an event."""
-    for start in range(0, len(deleted), policy.PRUNE_CHUNK):
-        ids = tuple(deleted[start : start + policy.PRUNE_CHUNK])
-        yield MemoryChanged(
-            event_id=uuid4(),
-            occurred_at=datetime.now(UTC),
-            organization_uuid=event.organization_uuid,
-            agent_config_uuid=event.agent_config_uuid,
-            kind=ChangeKind.PRUNED,
-            ids=ids,
-            count=len(ids),
-        )
 
 
 def _finished(event: PruneRequested, output: PruneOutput) -> FinishedRun:

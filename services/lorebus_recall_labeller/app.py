@@ -4,8 +4,8 @@ from lorebus_contracts.events import RecallRecorded, SessionEnded, SessionRated
 from lorebus_contracts.topics import LABELS_GROUP, RECALL_RECORDED, SESSION_ENDED, SESSION_RATED
 from lorebus_kit.bus import BusProducer
 from lorebus_kit.consumer import ConsumerProcess
-from lorebus_kit.delivery import Subscription
 from lorebus_kit.relay import Relay
+from lorebus_kit.subscription import Subscription
 from lorebus_recall_labeller.handlers import on_session_events
 from lorebus_recall_labeller.settings import RecallLabellerSettings
 from lorebus_store.database import Database

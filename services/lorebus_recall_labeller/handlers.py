@@ -5,10 +5,9 @@ later one by (occurred_at, event_id); a recall's label follows from its session,
 """
 
 import json
-from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeVar
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from lorebus_contracts.events import (
     ChangeKind,
@@ -18,13 +17,16 @@ from lorebus_contracts.events import (
     SessionEnded,
     SessionRated,
 )
-from lorebus_kit.emitting import outbox_row
-from lorebus_kit.verdicts import Applied, Duplicate, Rejected, Skipped, Verdict
+from lorebus_domain.labelling import label_of_outcome
+from lorebus_kit.emitting import memory_changed, outbox_row
+from lorebus_kit.session_facts import refusals
+from lorebus_kit.verdicts import UNKNOWN_AGENT_CONFIG, Applied, Duplicate, Skipped, Verdict
 from lorebus_store import inbox, memories, outbox, recalls, sessions, settings
 from lorebus_store.database import Connection
+from lorebus_store.locks import ConfigPair
 from lorebus_store.memories import Access
 from lorebus_store.recalls import HandedOut, RecordedRecall
-from lorebus_store.sessions import ChangedSession, LearntSession, SessionOutcome, SessionRating
+from lorebus_store.sessions import ChangedSession, SessionOutcome, SessionRating
 
 CONSUMER: Final = "recall-labeller"
 _EventT = TypeVar("_EventT", bound=Event)
@@ -32,19 +34,25 @@ _EventT = TypeVar("_EventT", bound=Event)
 
 async def on_session_events(connection: Connection, events: Sequence[Event]) -> Sequence[Verdict]:
     """Record the recalls of a batch, count what they handed out, keep outcomes and ratings; one verdict an event."""
-    known = await settings.load_settings(connection, {_pair(event) for event in events})
-    writable = [event for event in events if known[_pair(event)].config_known]
+    told = [event for event in events if isinstance(event, SessionEnded | SessionRated | RecallRecorded)]
+    known = await settings.load_settings(connection, {_pair(event) for event in told})
+    refused = await refusals(connection, told, known)
+    writable = [
+        event
+        for event, refusal in zip(told, refused, strict=True)
+        if refusal is None and known[_pair(event)].config_known
+    ]
     claimed = await inbox.claim_events(
         connection, CONSUMER, [(event.organization_uuid, event.event_id) for event in writable]
     )
     verdicts: list[Verdict] = []
     due: list[Event] = []
-    for event in events:
+    for event, refusal in zip(told, refused, strict=True):
         key = (event.organization_uuid, event.event_id)
-        if not known[_pair(event)].organization_known:
-            verdicts.append(Rejected("unknown_organization"))
+        if refusal is not None:
+            verdicts.append(refusal)
         elif not known[_pair(event)].config_known:
-            verdicts.append(Skipped("unknown_agent_config"))
+            verdicts.append(Skipped(UNKNOWN_AGENT_CONFIG))
         elif key in claimed:
             claimed.discard(key)
             verdicts.append(Applied())
@@ -57,48 +65,29 @@ async def on_session_events(connection: Connection, events: Sequence[Event]) -> 
 
 async def _store(connection: Connection, due: Sequence[Event]) -> None:
     ended, rated, recalled = _of(due, SessionEnded), _of(due, SessionRated), _of(due, RecallRecorded)
-    await sessions.learn(connection, [*map(_learnt, ended), *map(_learnt, recalled)])
-    changed = (
-        *await sessions.apply_outcomes(connection, [_outcome(event) for event in ended]),
-        *await sessions.apply_ratings(connection, [_rating(event) for event in rated]),
-    )
+    by_end = await sessions.apply_outcomes(connection, [_outcome(event) for event in ended])
+    by_rating = await sessions.apply_ratings(connection, [_rating(event) for event in rated])
     recorded = await recalls.record(connection, [_recall(event) for event in recalled])
     await memories.count_accesses(
         connection, _accesses(event for event in recalled if event.event_id in recorded)
     )
-    await outbox.add(connection, [outbox_row(change) for change in _changes(changed)])
+    labelled = [*filter(_is_label, by_end), *by_rating]
+    await outbox.add(connection, [outbox_row(change) for change in _changes(labelled)])
 
 
-def _changes(changed: Iterable[ChangedSession]) -> tuple[MemoryChanged, ...]:
-    """What the live tail is told: the sessions whose recalls have another label now, an event an agent config."""
-    by_config: dict[tuple[UUID, UUID], dict[UUID, None]] = {}
-    for session in changed:
+def _is_label(ended: ChangedSession) -> bool:
+    """Whether a session's end decides its label: not where it was rated, nor for an end that is no label."""
+    return ended.quality_score is None and label_of_outcome(ended.outcome or "") is not None
+
+
+def _changes(labelled: Iterable[ChangedSession]) -> Iterator[MemoryChanged]:
+    """What the live tail is told: the sessions whose recalls have a label now, an event an agent config."""
+    by_config: dict[ConfigPair, dict[UUID, int]] = {}
+    for session in labelled:
         pair = (session.organization_uuid, session.agent_config_uuid)
-        by_config.setdefault(pair, {})[session.session_uuid] = None
-    now = datetime.now(UTC)
-    return tuple(
-        MemoryChanged(
-            event_id=uuid4(),
-            occurred_at=now,
-            organization_uuid=pair[0],
-            agent_config_uuid=pair[1],
-            kind=ChangeKind.LABELLED,
-            ids=tuple(ids),
-            count=len(ids),
-        )
-        for pair, ids in by_config.items()
-    )
-
-
-def _learnt(event: SessionEnded | RecallRecorded) -> LearntSession:
-    return LearntSession(
-        organization_uuid=event.organization_uuid,
-        session_uuid=event.session_uuid,
-        agent_config_uuid=event.agent_config_uuid,
-        caller_kind=event.caller.kind,
-        principal_ref=event.caller.principal_ref(),
-        task=event.task if isinstance(event, SessionEnded) else None,
-    )
+        by_config.setdefault(pair, {})[session.session_uuid] = 1
+    for pair, times in by_config.items():
+        yield from memory_changed(pair, ChangeKind.LABELLED, times)
 
 
 def _outcome(event: SessionEnded) -> SessionOutcome:
@@ -172,5 +161,5 @@ def _of(events: Iterable[Event], kind: type[_EventT]) -> list[_EventT]:
     return [event for event in events if isinstance(event, kind)]
 
 
-def _pair(event: Event) -> tuple[UUID, UUID]:
+def _pair(event: Event) -> ConfigPair:
     return (event.organization_uuid, event.agent_config_uuid)

@@ -5,9 +5,9 @@ from lorebus_contracts.topics import SAVE_GROUP, SAVE_REQUESTED
 from lorebus_contracts.workflows import WorkflowType
 from lorebus_kit.bus import BusProducer
 from lorebus_kit.consumer import ConsumerProcess
-from lorebus_kit.delivery import Subscription
 from lorebus_kit.failures import failure_recorder
 from lorebus_kit.relay import Relay
+from lorebus_kit.subscription import Subscription
 from lorebus_kit.sweeper import Sweeper
 from lorebus_save.handlers import on_save_requested
 from lorebus_save.settings import SaveSettings

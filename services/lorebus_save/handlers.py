@@ -4,7 +4,7 @@ The rule that must not break: entries, counters, runs and what follows from them
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -16,8 +16,8 @@ from lorebus_contracts.events import ChangeKind, Event, MemoryChanged, PruneRequ
 from lorebus_contracts.workflows import EntryOutcome, EntryResult, SaveOutput, State, WorkflowType
 from lorebus_domain.saving import Entry, KeptEntry, SavePlan, SaveSkip, fold, plan_save, save_gate
 from lorebus_domain.visibility import MemoryScope, write_scope
-from lorebus_kit.emitting import outbox_row
-from lorebus_kit.verdicts import Applied, Duplicate, Rejected, Skipped, Verdict
+from lorebus_kit.emitting import memory_changed, outbox_row
+from lorebus_kit.verdicts import UNKNOWN_ORGANIZATION, Applied, Duplicate, Rejected, Skipped, Verdict
 from lorebus_store import memories, outbox, runs, settings
 from lorebus_store.database import Connection
 from lorebus_store.errors import TransientError
@@ -27,6 +27,10 @@ from lorebus_store.run_rows import FinishedRun, RunKey, Step
 from lorebus_store.settings import ScopeSettings
 
 _NOTHING: Final = SavePlan((), ())
+_KINDS: Final = {
+    EntryOutcome.SAVED: ChangeKind.SAVED,
+    EntryOutcome.REINFORCED: ChangeKind.REINFORCED,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,7 @@ async def on_save_requested(connection: Connection, events: Sequence[Event]) -> 
     for event in requests:
         key = _run_key(event)
         if not known[_pair(event)].organization_known:
-            verdicts.append(Rejected("unknown_organization"))
+            verdicts.append(Rejected(UNKNOWN_ORGANIZATION))
         elif done.get(key) == State.COMPLETED or key in saves:
             verdicts.append(Duplicate())
         else:
@@ -81,14 +85,13 @@ async def _store(connection: Connection, saves: Sequence[_Save]) -> None:
     if not saves:
         return
     upserted = await _upsert(connection, saves)
-    finished = [
-        _finished(save, results) for save, results in zip(saves, _results(saves, upserted), strict=True)
-    ]
+    results = _results(saves, upserted)
+    finished = [_finished(save, of_save) for save, of_save in zip(saves, results, strict=True)]
     claimed = await runs.record_finished(connection, finished)
     if len(claimed) < len(finished):
         raise TransientError("another consumer has just done a part of this batch; it is tried again")
-    follow = [outbox_row(event) for event in (*_changes(upserted), *await _prunes(connection, upserted))]
-    await outbox.add(connection, follow)
+    follow = (*_changes(saves, results), *await _prunes(connection, upserted))
+    await outbox.add(connection, [outbox_row(event) for event in follow])
 
 
 async def _upsert(connection: Connection, saves: Sequence[_Save]) -> tuple[Upserted, ...]:
@@ -176,25 +179,16 @@ async def _prunes(connection: Connection, upserted: Sequence[Upserted]) -> tuple
     )
 
 
-def _changes(upserted: Sequence[Upserted]) -> tuple[MemoryChanged, ...]:
-    """What the live tail is told: one event a batch, agent config and kind."""
-    changed: dict[tuple[ConfigPair, ChangeKind], list[UUID]] = {}
-    for row in upserted:
-        kind = ChangeKind.SAVED if row.inserted else ChangeKind.REINFORCED
-        changed.setdefault((_pair_of(row.scope), kind), []).append(row.memory_id)
-    now = datetime.now(UTC)
-    return tuple(
-        MemoryChanged(
-            event_id=uuid4(),
-            occurred_at=now,
-            organization_uuid=pair[0],
-            agent_config_uuid=pair[1],
-            kind=kind,
-            ids=tuple(ids),
-            count=len(ids),
-        )
-        for (pair, kind), ids in changed.items()
-    )
+def _changes(saves: Sequence[_Save], results: Sequence[tuple[EntryResult, ...]]) -> Iterator[MemoryChanged]:
+    """What the live tail is told, per agent config and kind: it adds up to what the runs say."""
+    times: dict[tuple[ConfigPair, ChangeKind], Counter[UUID]] = {}
+    for save, of_save in zip(saves, results, strict=True):
+        for result in of_save:
+            if result.memory_id is not None:
+                kind = _KINDS[result.outcome]
+                times.setdefault((_pair(save.event), kind), Counter())[result.memory_id] += 1
+    for (pair, kind), of_kind in times.items():
+        yield from memory_changed(pair, kind, of_kind)
 
 
 def _source(event: SaveRequested) -> EntrySource:

@@ -3,13 +3,16 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
 
 from lorebus_contracts.events import Event
 from lorebus_contracts.topics import MAX_RECORD_BYTES, Topic
-from tests.support.waiting import eventually
+from lorebus_kit.guarded_consumer import GuardedConsumer
+from tests.support.waiting import eventually, until
+
+FETCH_MS: Final = 50
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -21,7 +24,7 @@ class Wire:
         self._bootstrap_servers = bootstrap_servers
         self._prefix = prefix
         self._producer: AIOKafkaProducer | None = None
-        self._reader: AIOKafkaConsumer | None = None
+        self._reader: GuardedConsumer | None = None
 
     async def __aenter__(self) -> Self:
         self._producer = AIOKafkaProducer(
@@ -30,8 +33,10 @@ class Wire:
             acks="all",
             max_request_size=2 * MAX_RECORD_BYTES,
         )
-        self._reader = AIOKafkaConsumer(
-            bootstrap_servers=self._bootstrap_servers, auto_offset_reset="earliest"
+        self._reader = GuardedConsumer(
+            bootstrap_servers=self._bootstrap_servers,
+            auto_offset_reset="earliest",
+            fetch_max_wait_ms=FETCH_MS,
         )
         await self._producer.start()
         await self._reader.start()
@@ -73,16 +78,8 @@ class Wire:
 
     async def read(self, topic: str) -> list[ConsumerRecord]:
         """All records of a topic as it is now, a partition after the other."""
-        reader = self._reading
         partitions = await self._partitions(topic)
-        reader.assign(partitions)
-        ends = await reader.end_offsets(partitions)
-        found: list[ConsumerRecord] = []
-        for tp in partitions:
-            reader.seek(tp, 0)
-        while any([await reader.position(tp) < ends[tp] for tp in partitions]):
-            fetched = await reader.getmany(timeout_ms=200)
-            found += [record for records in fetched.values() for record in records]
+        found = await self._read_from(dict.fromkeys(partitions, 0))
         return sorted(found, key=lambda record: (record.partition, record.offset))
 
     async def dead_letters(self, topic: Topic, group: str, *, count: int = 0) -> list[ConsumerRecord]:
@@ -118,33 +115,56 @@ class Wire:
             await asking.stop()
 
     async def forget_offsets(self, group: str, *topics: Topic) -> None:
-        """Make a group that has no member begin again at the start of these topics."""
+        """Make a group that has no member begin again at the start of these topics.
+
+        Not every broker lets anybody but a member commit, so this is one for a moment.
+        """
         partitions = [tp for topic in topics for tp in await self._partitions(topic.name)]
-        asking = AIOKafkaConsumer(
+        member = AIOKafkaConsumer(
+            *(self._prefix + topic.name for topic in topics),
             bootstrap_servers=self._bootstrap_servers,
             group_id=self._prefix + group,
             enable_auto_commit=False,
         )
-        asking.assign(partitions)
-        await asking.start()
+        await member.start()
         try:
-            await asking.commit(dict.fromkeys(partitions, 0))
+            await until(lambda: member.assignment() == set(partitions), what="the group is joined")
+            await member.commit(dict.fromkeys(partitions, 0))
         finally:
-            await asking.stop()
+            await member.stop()
 
     @property
-    def _reading(self) -> AIOKafkaConsumer:
+    def _reading(self) -> GuardedConsumer:
         if self._reader is None:
             raise RuntimeError("the wire is not open")
         return self._reader
 
     async def _is_settled(self, group: str, topics: Iterable[Topic]) -> bool:
         for topic in topics:
-            committed = await self.committed(group, topic)
-            ends = await self._reading.end_offsets(list(committed))
-            if any(committed[tp] < end for tp, end in ends.items()):
+            if await self._read_from(await self.committed(group, topic)):
                 return False
         return True
+
+    async def _read_from(self, starts: Mapping[TopicPartition, int]) -> list[ConsumerRecord]:
+        """Everything behind these offsets as it is now.
+
+        Where a partition ends is told by fetches: the embedded broker's answer to "latest offset" points into the
+        last batch where that holds several records.
+        """
+        reader = self._reading
+        reader.assign(list(starts))
+        for tp, offset in starts.items():
+            reader.seek(tp, offset)
+        found: list[ConsumerRecord] = []
+        waiting = set(starts)
+        while waiting:
+            fetched = await reader.getmany(*waiting, timeout_ms=FETCH_MS)
+            found += [record for records in fetched.values() for record in records]
+            for tp in tuple(waiting):
+                end = reader.highwater(tp)
+                if end is not None and await reader.position(tp) >= end:
+                    waiting.discard(tp)
+        return found
 
     async def _partitions(self, topic: str) -> list[TopicPartition]:
         name = self._prefix + topic
