@@ -6,6 +6,7 @@ from lorebus_contracts.workflows import WorkflowType
 from lorebus_kit.bus import BusProducer
 from lorebus_kit.consumer import ConsumerProcess
 from lorebus_kit.failures import failure_recorder
+from lorebus_kit.reaching import Reaching
 from lorebus_kit.relay import Relay
 from lorebus_kit.retention import Retention
 from lorebus_kit.subscription import Subscription
@@ -15,7 +16,7 @@ from lorebus_store.database import Database
 
 
 def build(settings: PruneSettings, database: Database, bus: BusProducer) -> ConsumerProcess:
-    """The process: `memory.prune-requested` in, entries out of PostgreSQL; also sweeps what is past its keeping."""
+    """The process: `memory.prune-requested` in, entries out of PostgreSQL; also keeps the house."""
     relay = Relay(database, bus)
     subscription = Subscription(
         group=PRUNE_GROUP,
@@ -29,5 +30,5 @@ def build(settings: PruneSettings, database: Database, bus: BusProducer) -> Cons
         subscription,
         database=database,
         bus=bus,
-        background=(relay.run, Retention(database).run),
+        background=(relay.run, Retention(database).run, Reaching(database).run),
     )
