@@ -1,8 +1,8 @@
 """What a load reads: the newest and the most important entries that a caller may see, and the candidates of a pack.
 
-The rule that must not break: what a caller may see comes in as a `ReadScope` and is compared by equality; own and
-shared entries are two index scans joined by UNION ALL, because one condition with OR walks a million rows
-(PERFORMANCE.md).
+The rules that must not break: what a caller may see comes in as a `ReadScope` and is compared by equality, and nobody
+sees an entry that is held back; own and shared entries are two index scans joined by UNION ALL, because one condition
+with OR walks a million rows (PERFORMANCE.md).
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -61,7 +61,7 @@ def _first(conditions: Sequence[str], *, columns: str, order: str, limit: str) -
     scans = [
         f"""(SELECT {columns} FROM lorebus.memories
             WHERE organization_uuid = :organization_uuid AND agent_config_uuid = :agent_config_uuid
-                AND {condition}
+                AND state = 'active' AND {condition}
             ORDER BY principal_ref, {order} LIMIT {limit})"""
         for condition in conditions
     ]
@@ -129,7 +129,7 @@ _ALL: Final = {key: _candidates(scopes, reach=True) for key, scopes in _SCOPES.i
 _TEXTS: Final = Statement(
     """
     SELECT id, text FROM lorebus.memories
-    WHERE organization_uuid = :organization_uuid AND id = ANY(CAST(:ids AS uuid[]))
+    WHERE organization_uuid = :organization_uuid AND state = 'active' AND id = ANY(CAST(:ids AS uuid[]))
     """
 )
 

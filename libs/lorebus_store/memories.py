@@ -2,7 +2,8 @@
 
 The rule that must not break: whoever changes entries holds the shared lock of their agent configs first
 (`share_configs`), and locks rows in the order of their identity. So no two writers deadlock and every counter is exact.
-What loads read is in `candidates`, pruning in `pruning`; both are named here as well.
+What loads read is in `candidates`, pruning in `pruning`; both are named here as well. What is held back, in
+`quarantine`, is an entry without being counted as one.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -34,20 +35,35 @@ would_prune = pruning.would_prune
 
 @dataclass(frozen=True, slots=True)
 class EntrySource:
-    """Where an entry came from; `provenance` is a JSON object as text."""
+    """Where an entry came from; `provenance` is a JSON object as text.
+
+    With a `quarantine_reason` an entry that is new is held back. `echoes` says how many of its saves were of a lesson
+    that the session had recalled.
+    """
 
     origin: str
     session_uuid: UUID | None = None
     provenance: str | None = None
+    quarantine_reason: str | None = None
+    echoes: int = 0
 
 
 class Upserted(NamedTuple):
-    """What became of one folded entry: a new row, or a row that was there and is reinforced."""
+    """What became of one folded entry: a new row, or a row that was there and is reinforced.
+
+    `quarantine_reason` is why the row is held back, None when it is not.
+    """
 
     scope: MemoryScope
     fingerprint: bytes
     memory_id: UUID
     inserted: bool
+    quarantine_reason: str | None = None
+
+    @property
+    def adds_memory(self) -> bool:
+        """Whether the config holds one entry more by it, which its counter must know."""
+        return self.inserted and self.quarantine_reason is None
 
 
 class CounterState(NamedTuple):
@@ -75,6 +91,9 @@ class EntryDetails(NamedTuple):
     created_at: datetime
     updated_at: datetime
     last_accessed_at: datetime | None
+    state: str
+    quarantine_reason: str | None
+    echo_count: int
 
 
 class Page(NamedTuple):
@@ -108,7 +127,8 @@ _UPSERT: Final = Statement(
     """
     INSERT INTO lorebus.memories AS m
         (organization_uuid, id, agent_config_uuid, principal_ref, fingerprint_version, fingerprint, text, importance,
-        reinforcement_count, terms, terms_version, origin, session_uuid, provenance, in_reach, created_at, updated_at)
+        reinforcement_count, terms, terms_version, origin, session_uuid, provenance, in_reach, created_at, updated_at,
+        state, quarantine_reason, echo_count)
     SELECT e.organization_uuid, e.id, e.agent_config_uuid, e.principal_ref, CAST(:fingerprint_version AS smallint),
         e.fingerprint, e.text, e.importance, e.occurrences - 1, e.terms, CAST(:terms_version AS smallint),
         e.origin, e.session_uuid, CAST(e.provenance AS jsonb),
@@ -116,20 +136,23 @@ _UPSERT: Final = Statement(
             SELECT c.memory_pack_reach = 'all' FROM lorebus.agent_configs c
             WHERE c.organization_uuid = e.organization_uuid AND c.agent_config_uuid = e.agent_config_uuid
         ), false),
-        coalesce(CAST(:at AS timestamptz), now()), coalesce(CAST(:at AS timestamptz), now())
+        coalesce(CAST(:at AS timestamptz), now()), coalesce(CAST(:at AS timestamptz), now()),
+        CASE WHEN e.quarantine_reason IS NULL THEN 'active' ELSE 'quarantined' END, e.quarantine_reason, e.echoes
     FROM unnest(
         CAST(:organizations AS uuid[]), CAST(:ids AS uuid[]), CAST(:configs AS uuid[]), CAST(:principals AS text[]),
         CAST(:fingerprints AS bytea[]), CAST(:texts AS text[]), CAST(:importances AS double precision[]),
         CAST(:occurrences AS integer[]), CAST(:terms AS text[]), CAST(:origins AS text[]),
-        CAST(:sessions AS uuid[]), CAST(:provenances AS text[])
+        CAST(:sessions AS uuid[]), CAST(:provenances AS text[]), CAST(:quarantine_reasons AS text[]),
+        CAST(:echoes AS integer[])
     ) AS e (organization_uuid, id, agent_config_uuid, principal_ref, fingerprint, text, importance, occurrences,
-        terms, origin, session_uuid, provenance)
+        terms, origin, session_uuid, provenance, quarantine_reason, echoes)
     ON CONFLICT (organization_uuid, agent_config_uuid, principal_ref, fingerprint_version, fingerprint)
     DO UPDATE SET
         importance = greatest(m.importance, excluded.importance),
         reinforcement_count = m.reinforcement_count + excluded.reinforcement_count + 1,
+        echo_count = m.echo_count + excluded.echo_count,
         updated_at = excluded.updated_at
-    RETURNING fingerprint, id, (xmax = 0)
+    RETURNING fingerprint, id, (xmax = 0), CASE WHEN state = 'quarantined' THEN quarantine_reason END
     """
 )
 _ADD_TO_COUNTERS: Final = Statement(
@@ -150,7 +173,7 @@ _ADD_TO_COUNTERS: Final = Statement(
 _DETAILS: Final = ", ".join(EntryDetails._fields)
 # The last condition always holds; it names the index `memories_of_config`.
 _OF_CONFIG: Final = """organization_uuid = :organization_uuid AND agent_config_uuid = :agent_config_uuid
-    AND importance >= 0"""
+    AND state = 'active' AND importance >= 0"""
 _LIST: Final = Statement(
     f"""
     SELECT {_DETAILS} FROM lorebus.memories WHERE {_OF_CONFIG}
@@ -182,10 +205,13 @@ _DELETE: Final = Statement(
     """
     WITH gone AS (
         DELETE FROM lorebus.memories WHERE organization_uuid = :organization_uuid AND id = :id
-        RETURNING id, agent_config_uuid, principal_ref
+        RETURNING id, agent_config_uuid, principal_ref, state
+    ), evidence AS (
+        DELETE FROM lorebus.memory_evidence WHERE organization_uuid = :organization_uuid AND memory_id = :id
     ), counted AS (
         UPDATE lorebus.agent_configs c SET entry_count = c.entry_count - 1 FROM gone
         WHERE c.organization_uuid = :organization_uuid AND c.agent_config_uuid = gone.agent_config_uuid
+            AND gone.state = 'active'
     )
     SELECT id, agent_config_uuid, principal_ref FROM gone
     """
@@ -223,8 +249,8 @@ async def upsert_reinforcing(
 
     An entry that is there keeps its text, gets the higher importance and one reinforcement for each occurrence; a
     new one gets its id of `ids` and one reinforcement less. Entries of one call share `created_at` (`at`, or the
-    transaction's time), so their ids decide which of them is newer. The caller holds `share_configs` and
-    afterwards adds what was inserted to the counters.
+    transaction's time), so their ids decide which of them is newer. What is held back stays so when it is saved
+    again. The caller holds `share_configs` and afterwards adds what `adds_memory` to the counters.
     Source: SPEC.md section 3, step 5.
     """
     if not entries:
@@ -245,13 +271,15 @@ async def upsert_reinforcing(
         "origins": [source.origin for source in sources],
         "sessions": [source.session_uuid for source in sources],
         "provenances": [source.provenance for source in sources],
+        "quarantine_reasons": [source.quarantine_reason for source in sources],
+        "echoes": [source.echoes for source in sources],
     }
     rows = await _UPSERT.rows(conn, values)
     if [row[0] for row in rows] != values["fingerprints"]:
         raise AssertionError("an upsert gives its rows back in the order in which they were given")
     return tuple(
-        Upserted(entry.scope, fingerprint, memory_id, inserted)
-        for entry, (fingerprint, memory_id, inserted) in zip(entries, rows, strict=True)
+        Upserted(entry.scope, fingerprint, memory_id, inserted, held_for)
+        for entry, (fingerprint, memory_id, inserted, held_for) in zip(entries, rows, strict=True)
     )
 
 
@@ -285,7 +313,7 @@ async def list_page(
 ) -> Page:
     """A page of a config's entries, highest importance first, then newest, then id; `page` counts from 1.
 
-    Source: SPEC.md section 8.
+    Those that are held back are listed by `quarantine.list_held`. Source: SPEC.md section 8.
     """
     key: dict[str, object] = {"organization_uuid": organization_uuid, "agent_config_uuid": agent_config_uuid}
     listing, counting = (_LIST, _TOTAL)
@@ -304,7 +332,7 @@ async def get_entry(conn: AsyncConnection, organization_uuid: UUID, entry_id: UU
 
 
 async def delete_entry(conn: AsyncConnection, organization_uuid: UUID, entry_id: UUID) -> DeletedEntry | None:
-    """Delete an entry and count it off; None when the organization has no such entry."""
+    """Delete an entry, held or not, and count it off; None when the organization has no such entry."""
     key = {"organization_uuid": organization_uuid, "id": entry_id}
     config = await _CONFIG_OF.value(conn, key)
     if config is None:

@@ -1,7 +1,8 @@
 """Taking the lowest entries of an agent config away.
 
 The rule that must not break: what was deleted and what is left is exact, beside saves too. The config is locked for it,
-and lowest importance goes first, oldest among equals, then by id (SPEC.md section 7).
+and lowest importance goes first, oldest among equals, then by id (SPEC.md section 7). Entries that are held back count
+for nothing here and stay.
 """
 
 from datetime import datetime
@@ -33,7 +34,7 @@ class WouldPrune(NamedTuple):
 
 # The last condition always holds; it names the index `memories_of_config`.
 _OF_CONFIG: Final = """organization_uuid = :organization_uuid AND agent_config_uuid = :agent_config_uuid
-    AND importance >= 0"""
+    AND state = 'active' AND importance >= 0"""
 _COUNT: Final = Statement(f"SELECT count(*) FROM lorebus.memories WHERE {_OF_CONFIG}")
 _LOWEST: Final = Statement(
     f"""
@@ -54,6 +55,9 @@ def _delete_lowest(beyond: str) -> str:
         DELETE FROM lorebus.memories m USING doomed
         WHERE m.organization_uuid = :organization_uuid AND m.ctid = doomed.ctid
         RETURNING m.importance, m.created_at, m.id
+    ), evidence AS (
+        DELETE FROM lorebus.memory_evidence e USING gone
+        WHERE e.organization_uuid = :organization_uuid AND e.memory_id = gone.id
     )
     SELECT importance, created_at, id FROM gone ORDER BY importance, created_at, id
     """

@@ -9,6 +9,7 @@ from typing import Any, Final
 from sqlalchemy import (
     Column,
     Computed,
+    Date,
     DateTime,
     Identity,
     Index,
@@ -51,6 +52,7 @@ _TRUE: Final = text("true")
 _FALSE: Final = text("false")
 _NOW: Final = text("now()")
 _ZERO: Final = text("0")
+_ACTIVE: Final = text("state = 'active'")
 
 
 def _required(name: str, kind: Any, default: Any = None) -> Column[Any]:  # noqa: ANN401  # As Column's own.
@@ -177,6 +179,9 @@ memories: Final = Table(
     _made("created_at"),
     _made("updated_at"),
     _time("last_accessed_at"),
+    _required("state", Text, text("'active'")),
+    _optional("quarantine_reason", Text),
+    _required("echo_count", INTEGER, _ZERO),
     _key("organization_uuid", "id"),
     UniqueConstraint(
         "organization_uuid",
@@ -194,6 +199,7 @@ memories: Final = Table(
         "principal_ref",
         text("created_at DESC"),
         text("id DESC"),
+        postgresql_where=_ACTIVE,
     ),
     Index(
         "memories_most_important",
@@ -203,6 +209,7 @@ memories: Final = Table(
         text("importance DESC"),
         text("created_at DESC"),
         text("id DESC"),
+        postgresql_where=_ACTIVE,
     ),
     Index(
         "memories_of_config",
@@ -211,7 +218,16 @@ memories: Final = Table(
         text("importance DESC"),
         text("created_at DESC"),
         text("id DESC"),
-        postgresql_where=text("importance >= 0"),
+        postgresql_where=text("state = 'active' AND importance >= 0"),
+    ),
+    Index(
+        "memories_held",
+        "organization_uuid",
+        "agent_config_uuid",
+        text("importance DESC"),
+        text("created_at DESC"),
+        text("id DESC"),
+        postgresql_where=text("state = 'quarantined'"),
     ),
 )
 Index(
@@ -221,7 +237,30 @@ Index(
     func.coalesce(memories.c.principal_ref, text("''")),
     memories.c.terms_vector,
     postgresql_using="gin",
-    postgresql_where=memories.c.in_reach,
+    postgresql_where=text("in_reach AND state = 'active'"),
+)
+
+memory_evidence: Final = Table(
+    "memory_evidence",
+    metadata,
+    _required("organization_uuid", UUID),
+    _required("memory_id", UUID),
+    _required("event_id", UUID),
+    _required("session_uuid", UUID),
+    _required("kind", Text),
+    _made("at"),
+    _key("organization_uuid", "memory_id", "event_id"),
+)
+
+model_usage: Final = Table(
+    "model_usage",
+    metadata,
+    _required("organization_uuid", UUID),
+    _required("day", Date),
+    _required("calls", INTEGER, _ZERO),
+    _required("prompt_tokens", BIGINT, _ZERO),
+    _required("completion_tokens", BIGINT, _ZERO),
+    _key("organization_uuid", "day"),
 )
 
 recalls: Final = Table(

@@ -52,7 +52,7 @@ async def save(
         sources=[source or EntrySource("runner")] * len(entries),
         at=at,
     )
-    added = Counter(pair for pair, row in zip(pairs, upserted, strict=True) if row.inserted)
+    added = Counter(pair for pair, row in zip(pairs, upserted, strict=True) if row.adds_memory)
     await memories.add_to_counters(conn, added)
     return upserted
 

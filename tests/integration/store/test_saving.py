@@ -52,6 +52,9 @@ async def test_a_new_entry_is_kept_with_everything_that_is_known_of_it(
         created_at=NOON,
         updated_at=NOON,
         last_accessed_at=None,
+        state="active",
+        quarantine_reason=None,
+        echo_count=0,
     )
     assert terms == "check backu"
 
