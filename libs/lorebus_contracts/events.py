@@ -159,11 +159,20 @@ class Origin(StrEnum):
 
 
 class Provenance(WireModel):
-    """What made a distilled entry: the provider as it names itself, and its version."""
+    """What made a distilled entry: the provider as it names itself, its version, and what a model took for it."""
 
     provider: Name = Field(description="The model's provider, as it names itself.")
     version: Name = Field(description="Its version.")
     distill_workflow_id: Uuid = Field(description="The distill run that learnt the entries.")
+    model: Name | None = Field(
+        default=None, description="The model, as the endpoint names it; none for rules."
+    )
+    prompt_version: Name | None = Field(default=None, description="The version of the prompt it was given.")
+    prompt_tokens: Count | None = Field(default=None, description="Tokens sent for the whole session.")
+    completion_tokens: Count | None = Field(
+        default=None, description="Tokens answered for the whole session."
+    )
+    milliseconds: Count | None = Field(default=None, description="How long the model took for the session.")
 
 
 class SaveRequested(Event):

@@ -139,6 +139,12 @@ class EntryResult(WireModel):
     outcome: EntryOutcome = Field(description="What became of it.")
     memory_id: Uuid | None = Field(default=None, description="The memory entry; null if skipped.")
     reason: str | None = Field(default=None, description="Why it was skipped.")
+    echo: bool | None = Field(
+        default=None, description="True for a lesson that its own session had recalled; else left out."
+    )
+    held_for: str | None = Field(
+        default=None, description="Why the entry is held back and not recalled; null if it is not."
+    )
 
 
 class SaveOutput(FailureOutput):
@@ -162,6 +168,22 @@ class DistillOutput(FailureOutput):
     skipped_reason: str | None = Field(default=None, description="Why there is no save run.")
     provider: str | None = Field(default=None, description="The model's provider, as it names itself.")
     provider_version: str | None = Field(default=None, description="Its version.")
+    model: str | None = Field(default=None, description="The model, as the endpoint names it.")
+    prompt_version: str | None = Field(default=None, description="The version of the prompt it was given.")
+    calls: Count | None = Field(default=None, description="How often it was asked.")
+    prompt_tokens: Count | None = Field(default=None, description="Tokens sent in all calls.")
+    completion_tokens: Count | None = Field(default=None, description="Tokens answered in all calls.")
+    milliseconds: Count | None = Field(default=None, description="How long all calls took.")
+    price: float | None = Field(default=None, description="What the tokens cost, where prices are set.")
+    dropped: Count | None = Field(default=None, description="Items of the answer that were no lessons.")
+    folded: Count | None = Field(default=None, description="Items that repeated a lesson.")
+    redacted: dict[str, Count] | None = Field(
+        default=None, description="Secrets taken out of the session before, by kind."
+    )
+    dropped_calls: Count | None = Field(default=None, description="Calls of the trace before the last 25.")
+    waiting_for: str | None = Field(
+        default=None, description="While it waits to be tried again: why the last attempt did not end it."
+    )
 
 
 class LoadOutput(WireModel):
