@@ -16,6 +16,9 @@ from lorebus_contracts.workflows import State, WorkflowType
 from lorebus_store.run_rows import DEAD_LETTERED, RunKey, Step, history_json, step_json
 from lorebus_store.statements import Statement
 
+SUSPECT_FROM_ATTEMPTS: Final = 2
+"""One lost lease is an ordinary restart."""
+
 
 @dataclass(frozen=True, slots=True)
 class DistillStart:
@@ -32,7 +35,10 @@ class DistillStart:
 
 
 class ClaimedRun(NamedTuple):
-    """A run that is the caller's until its lease ends; `attempts` counts this one."""
+    """A run that is the caller's until its lease ends; `attempts` counts this one.
+
+    A suspect has had two workers at least, and nobody heard of the last one again: it may be what ended them.
+    """
 
     organization_uuid: UUID
     id: UUID
@@ -42,6 +48,7 @@ class ClaimedRun(NamedTuple):
     attempts: int
     token: UUID
     created_at: datetime
+    is_suspect: bool
 
 
 _START: Final = Statement(
@@ -94,9 +101,12 @@ _CLAIM: Final = Statement(
         )
         FROM waiting WHERE waiting.organization_uuid IS NOT NULL
     ), due AS (
-        SELECT first.organization_uuid, first.id
+        SELECT first.organization_uuid, first.id, first.is_suspect,
+            row_number() OVER (ORDER BY first.due_at, first.id) AS place
         FROM waiting CROSS JOIN LATERAL (
-            SELECT r.organization_uuid, r.id, r.due_at FROM lorebus.workflow_runs r
+            SELECT r.organization_uuid, r.id, r.due_at,
+                r.lease_token IS NOT NULL AND r.attempts >= :suspect_from AS is_suspect
+            FROM lorebus.workflow_runs r
             WHERE r.organization_uuid = waiting.organization_uuid AND r.state_name = 'run' AND r.due_at <= now()
             ORDER BY r.due_at, r.id
             LIMIT greatest(0, CAST(:per_organization AS bigint) - (
@@ -107,8 +117,12 @@ _CLAIM: Final = Statement(
         ) AS first
         ORDER BY first.due_at, first.id LIMIT :limit
     ), free AS (
-        SELECT r.organization_uuid, r.id FROM lorebus.workflow_runs r JOIN due USING (organization_uuid, id)
-        WHERE r.state_name = 'run' AND r.due_at <= now()
+        SELECT r.organization_uuid, r.id, due.is_suspect
+        FROM lorebus.workflow_runs r JOIN due USING (organization_uuid, id)
+        WHERE r.state_name = 'run' AND r.due_at <= now() AND (
+            due.place < coalesce((SELECT min(place) FROM due WHERE is_suspect), due.place + 1)
+            OR (due.place = 1 AND CAST(:alone AS boolean))
+        )
         FOR NO KEY UPDATE OF r SKIP LOCKED
     )
     UPDATE lorebus.workflow_runs r SET
@@ -119,7 +133,7 @@ _CLAIM: Final = Statement(
         updated_at = now()
     FROM free WHERE r.organization_uuid = free.organization_uuid AND r.id = free.id
     RETURNING r.organization_uuid, r.id, r.agent_config_uuid, r.session_uuid, r.pending_input, r.attempts,
-        r.lease_token, r.created_at
+        r.lease_token, r.created_at, free.is_suspect
     """
 )
 _MINE: Final = (
@@ -177,9 +191,12 @@ async def start_distills(conn: AsyncConnection, rows: Sequence[DistillStart]) ->
 
 
 async def claim_due(
-    conn: AsyncConnection, *, limit: int, lease_seconds: float, per_organization: int
+    conn: AsyncConnection, *, limit: int, lease_seconds: float, per_organization: int, alone: bool = True
 ) -> tuple[ClaimedRun, ...]:
     """Take up to `limit` runs that are due, or whose lease was lost, longest due first.
+
+    A suspect is taken by itself, when its turn has come and by a caller that is `alone`, which has no other run in
+    hand: whatever ends its worker ends no other run's. Nothing behind it is taken before that.
 
     No organization has more than `per_organization` runs leased at once, whoever leases them. This is a queue of
     the system: the runs may be any organization's.
@@ -189,6 +206,8 @@ async def claim_due(
         "limit": limit,
         "lease_seconds": lease_seconds,
         "per_organization": per_organization,
+        "alone": alone,
+        "suspect_from": SUSPECT_FROM_ATTEMPTS,
         "token": uuid4(),
     }
     return tuple(ClaimedRun(*row) for row in await _CLAIM.rows(conn, values))

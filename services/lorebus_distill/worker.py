@@ -44,7 +44,7 @@ class DistillWorkers:
         self._relay = relay
         self._provider = provider
         self._woken = asyncio.Event()
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[asyncio.Task[None], ClaimedRun] = {}
 
     def wake(self) -> None:
         """A distill may be due."""
@@ -69,8 +69,9 @@ class DistillWorkers:
                 await asyncio.wait(self._running, timeout=self._settings.distill_deadline_seconds)
 
     async def _claim(self) -> tuple[ClaimedRun, ...]:
+        """What may be begun now: nothing beside a run that may be what ended its workers before."""
         free = self._settings.distill_concurrency - len(self._running)
-        if free <= 0:
+        if free <= 0 or any(run.is_suspect for run in self._running.values()):
             return ()
         async with self._database.begin() as connection:
             return await leases.claim_due(
@@ -78,15 +79,16 @@ class DistillWorkers:
                 limit=free,
                 lease_seconds=self._settings.distill_deadline_seconds + LEASE_MARGIN_SECONDS,
                 per_organization=self._settings.distill_concurrency_per_organization,
+                alone=not self._running,
             )
 
     def _start(self, run: ClaimedRun) -> None:
         task = asyncio.create_task(self._distil(run), name=f"distil:{run.id}")
-        self._running.add(task)
+        self._running[task] = run
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._running.discard(task)
+        self._running.pop(task)
         self._woken.set()
         if not task.cancelled() and task.exception() is not None:
             _log.error("distil left to its lease", exc_info=task.exception())
