@@ -38,7 +38,17 @@ def configure_logs(service: str, level: str = "INFO") -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    for chatty in ("aiokafka", "faststream", "uvicorn", "sqlalchemy", "asyncio"):
+    for chatty in (
+        "aiokafka",
+        "faststream",
+        "uvicorn",
+        "sqlalchemy",
+        "asyncio",
+        "mcp",
+        "openai",
+        "httpx2",
+        "httpcore2",
+    ):
         logging.getLogger(chatty).setLevel(logging.WARNING)
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 

@@ -66,3 +66,35 @@ OUTBOX_AGE: Final = Gauge(
 SWEPT: Final = Counter(
     "lorebus_swept", "Runs that stayed initiated and were put on the bus again.", (), registry=REGISTRY
 )
+
+MODEL_CALLS: Final = Counter(
+    "lorebus_model_calls", "Calls of a model.", ("profile", "outcome"), registry=REGISTRY
+)
+MODEL_SECONDS: Final = Histogram(
+    "lorebus_model_seconds",
+    "From a call of a model to its answer, or to its end without one.",
+    ("profile",),
+    buckets=(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600),
+    registry=REGISTRY,
+)
+MODEL_TOKENS: Final = Counter(
+    "lorebus_model_tokens",
+    "Tokens that models were sent (prompt) and answered (completion).",
+    ("profile", "kind"),
+    registry=REGISTRY,
+)
+DISTILLED: Final = Counter(
+    "lorebus_distilled",
+    "What became of claimed distills: lessons, no_lessons, failed, retried, postponed, skipped.",
+    ("provider", "outcome"),
+    registry=REGISTRY,
+)
+REDACTED: Final = Counter(
+    "lorebus_redacted",
+    "Secrets taken out of sessions before they were distilled.",
+    ("kind",),
+    registry=REGISTRY,
+)
+HELD: Final = Counter(
+    "lorebus_held", "Distilled lessons that were saved quarantined.", ("reason",), registry=REGISTRY
+)
