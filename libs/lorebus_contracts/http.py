@@ -7,7 +7,7 @@ session fixes them (SPEC.md section 6).
 import re
 from typing import Annotated, Final
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from lorebus_contracts.events import CallerBody, EntryBody, Score, ToolCallBody
 from lorebus_contracts.fields import (
@@ -58,9 +58,13 @@ class NoInput(WireModel):
 class SaveBody(WireModel):
     """What a session wants remembered: `entries`, or one text as `content`, never both."""
 
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": ["entries"]}, {"required": ["content"]}]}
+    )
+
     entries: (
         Annotated[tuple[EntryBody, ...], Field(min_length=1, max_length=policy.MAX_ENTRIES_PER_SAVE)] | None
-    ) = None
+    ) = Field(default=None, description="What to remember, 1 to 100 entries.")
     content: EntryText | None = Field(default=None, description="One entry of default importance.")
 
     @model_validator(mode="after")
@@ -88,37 +92,43 @@ class LoadBody(WireModel):
 class MemoryQuery(WireModel):
     """A page of an agent config's entries, all principals together, highest importance first."""
 
-    agent_config_uuid: Uuid
-    min_importance: Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)] | None = None
-    page: Annotated[int, Field(ge=1, le=MAX_PAGE), _whole_number(1, MAX_PAGE)] = 1
+    agent_config_uuid: Uuid = Field(description="Whose entries.")
+    min_importance: Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)] | None = Field(
+        default=None, description="Only entries of at least this importance."
+    )
+    page: Annotated[int, Field(ge=1, le=MAX_PAGE), _whole_number(1, MAX_PAGE)] = Field(
+        default=1, description="Which page; past the end it is empty."
+    )
     per_page: Annotated[
         int, Field(ge=1, le=policy.LIST_PER_PAGE_MAX), _whole_number(1, policy.LIST_PER_PAGE_MAX)
-    ] = policy.LIST_PER_PAGE_DEFAULT
+    ] = Field(default=policy.LIST_PER_PAGE_DEFAULT, description="Entries a page.")
 
 
 class PruneBody(WireModel):
     """An agent config to cut down now."""
 
-    agent_config_uuid: Uuid
+    agent_config_uuid: Uuid = Field(description="The config that loses its lowest-importance entries.")
     max_entries: Count | None = Field(default=None, description="Left out: the agent config's cap.")
 
 
 class StartBody(WireModel):
     """A workflow run to start; `initial_data` is what the type's own input schema says."""
 
-    workflow_type: WorkflowType
-    initial_data: dict[str, Json]
+    workflow_type: WorkflowType = Field(description="What to run; see `/api/workflows/types`.")
+    initial_data: dict[str, Json] = Field(description="The type's inputs; see its schema.")
 
 
 class RegisterBody(WireModel):
     """A session about to begin."""
 
-    agent_config_uuid: Uuid
+    agent_config_uuid: Uuid = Field(description="The agent that will run; it must be known.")
     session_uuid: Uuid | None = Field(
         default=None, description="The runtime's own id; left out, one is made."
     )
-    caller: CallerBody
-    task: TaskText = ""
+    caller: CallerBody = Field(
+        description="Who the session acts for; it fixes whose memory is read and written."
+    )
+    task: TaskText = Field(default="", description="What the session is to do; the cue of its recalls.")
     load: Flag = Field(
         default=False, description="Also recall, as the agent config says, with the task as cue."
     )
@@ -127,9 +137,9 @@ class RegisterBody(WireModel):
 class EndBody(WireModel):
     """A registered session ended; all that a distill needs."""
 
-    outcome: Outcome
-    step_count: Count
-    trace: tuple[ToolCallBody, ...] = ()
+    outcome: Outcome = Field(description="`success`, `failed`, or another word for any other end.")
+    step_count: Count = Field(description="How many steps the session took.")
+    trace: tuple[ToolCallBody, ...] = Field(default=(), description="Its calls of tools, oldest first.")
     task: TaskText | None = Field(default=None, description="Left out: the task it was registered with.")
     occurred_at: Timestamp | None = Field(default=None, description="Left out: now.")
     event_id: EventId = None
@@ -138,7 +148,7 @@ class EndBody(WireModel):
 class RateBody(WireModel):
     """Somebody's verdict on a session; at least 0.5 is a success."""
 
-    quality_score: Score
+    quality_score: Score = Field(description="From 0 to 1.")
     occurred_at: Timestamp | None = Field(default=None, description="Left out: now.")
     event_id: EventId = None
 
@@ -146,18 +156,22 @@ class RateBody(WireModel):
 class AgentConfigBody(WireModel):
     """The memory settings of an agent config; what is left out is at its default (SPEC.md section 2)."""
 
-    memory_enabled: Flag = True
-    memory_write_enabled: Flag = True
-    memory_strategy: Strategy = Strategy.LAST_K
-    memory_top_k: TopK = policy.TOP_K_DEFAULT
-    memory_max_entries: Count = policy.DEFAULT_MAX_ENTRIES
-    memory_pack_reach: PackReach = PackReach.RECENT
+    memory_enabled: Flag = Field(default=True, description="Off: no recall, no save, no distill.")
+    memory_write_enabled: Flag = Field(default=True, description="Off: its sessions are not distilled.")
+    memory_strategy: Strategy = Field(default=Strategy.LAST_K, description="How a recall chooses entries.")
+    memory_top_k: TopK = Field(default=policy.TOP_K_DEFAULT, description="Most entries a recall hands out.")
+    memory_max_entries: Count = Field(
+        default=policy.DEFAULT_MAX_ENTRIES, description="Above this many entries it is pruned."
+    )
+    memory_pack_reach: PackReach = Field(
+        default=PackReach.RECENT, description="`all`: a pack also searches what is neither new nor important."
+    )
 
 
 class OrganizationBody(WireModel):
     """The memory settings of an organization; what is left out is at its default (SPEC.md section 2)."""
 
-    memory_enabled: Flag = True
+    memory_enabled: Flag = Field(default=True, description="Off: no memory for any of its agent configs.")
     model_profile: Name | None = Field(
         default=None, description="Which model distils; none: no model is asked."
     )

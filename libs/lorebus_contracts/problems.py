@@ -40,11 +40,13 @@ class FaultBody(WireModel):
 class Problem(WireModel):
     """A problem document."""
 
-    type: str
-    title: str
-    status: int = Field(ge=400, le=599)
-    detail: str
-    faults: tuple[FaultBody, ...] = ()
+    type: str = Field(description="The kind of problem; it never changes.")
+    title: str = Field(description="The kind in words.")
+    status: int = Field(ge=400, le=599, description="The HTTP status.")
+    detail: str = Field(description="What to make of it.")
+    faults: tuple[FaultBody, ...] = Field(
+        default=(), description="What is wrong, where the request is not valid."
+    )
 
 
 INVALID: Final = ProblemKind(

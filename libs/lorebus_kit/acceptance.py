@@ -96,13 +96,16 @@ class Acceptor:
         """
         await self.accept_all((event,))
 
-    async def accept_all(self, events: Sequence[Event]) -> None:
+    async def accept_all(self, events: Sequence[Event], encoded: Sequence[bytes] | None = None) -> None:
         """Accept all of the events: what the bus does not confirm goes to the store in one transaction.
+
+        `encoded` are the events' bytes where they have been made already.
 
         Raises:
             TransientError: as `accept`; the bus may have some of them, and the store has none.
         """
-        waiting = [_Waiting(event, event.model_dump_json().encode()) for event in events]
+        values = encoded or [event.model_dump_json().encode() for event in events]
+        waiting = [_Waiting(event, value) for event, value in zip(events, values, strict=True)]
         if self._mode is AcceptMode.BUS:
             waiting = await self._not_published(waiting)
         if waiting:

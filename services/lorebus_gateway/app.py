@@ -9,7 +9,6 @@ import logging
 import signal
 import socket
 from collections.abc import AsyncIterator, Iterator
-from importlib.metadata import version
 from typing import Final
 
 import uvicorn
@@ -19,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
 
+from lorebus_contracts.schemas import as_text
 from lorebus_gateway.administration import Administration
 from lorebus_gateway.answers import JSON, Answer
 from lorebus_gateway.authentication import Authenticator
@@ -181,7 +181,7 @@ def _response(given: Answer) -> Response:
 
 
 def _openapi(_request: Request) -> Response:
-    return Response(openapi_document(ROUTES, version=version("lorebus")), media_type=JSON)
+    return Response(as_text(openapi_document()), media_type=JSON)
 
 
 async def _unknown_route(_request: Request, error: Exception) -> Response:

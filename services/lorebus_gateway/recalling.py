@@ -6,10 +6,10 @@ have none gets none and leaves no trace; and nothing is written on the load's pa
 
 from dataclasses import dataclass
 from datetime import datetime
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from lorebus_contracts.events import CallerBody, RecallRecorded
-from lorebus_contracts.http_answers import Explanation, LoadAnswer
+from lorebus_contracts.http_answers import LoadAnswer
 from lorebus_contracts.workflows import WorkflowType
 from lorebus_domain.recall import (
     RecallSkip,
@@ -21,14 +21,15 @@ from lorebus_domain.recall import (
 )
 from lorebus_domain.visibility import read_scope
 from lorebus_gateway import metrics
+from lorebus_gateway.answered_recalls import AnsweredRecall, Choice
 from lorebus_gateway.errors import NotFoundError
-from lorebus_gateway.handing_out import HandedOut, Plan, hand_out
-from lorebus_gateway.known_scopes import find_session_of_config
+from lorebus_gateway.handing_out import Plan, hand_out
 from lorebus_gateway.recall_recorder import RecallRecorder
 from lorebus_kit.run_ids import RunIds
 from lorebus_kit.tokens import SessionClaims
-from lorebus_store import settings
+from lorebus_store import recall_contexts
 from lorebus_store.database import Connection, Database
+from lorebus_store.recall_contexts import RecallContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,44 +58,35 @@ class Recalling:
             TransientError: the database is away.
         """
         async with self._database.read() as connection:
-            plan = await _plan(connection, session, wish)
+            plan = _plan(session, wish, await _context(connection, session))
             if isinstance(plan, LoadAnswer):
                 metrics.RECALLS_SKIPPED.labels(plan.skipped_reason).inc()
                 return plan
-            handed_out = await hand_out(connection, plan, now=now)
-        answer = self._answer(session, plan, handed_out, now=now, explain=wish.explain)
-        await self._recorder.record(_recorded(session, plan, handed_out, answer, now))
+            choice = await hand_out(connection, plan, now=now)
+        recall_id = self._run_ids.make(session.organization_uuid, WorkflowType.MEMORY_LOAD, now=now)
+        answer = _answer(plan, choice, recall_id, explain=wish.explain)
+        await self._recorder.record(AnsweredRecall(_recorded(session, plan, answer, recall_id, now), choice))
         metrics.RECALLS.labels(answer.strategy).inc()
         return answer
 
-    def _answer(
-        self, session: SessionClaims, plan: Plan, handed_out: HandedOut, *, now: datetime, explain: bool
-    ) -> LoadAnswer:
-        strategy = plan.strategy
-        explanation = Explanation(entries=handed_out.entries, passed_over=handed_out.passed_over)
-        return LoadAnswer(
-            memory=render(strategy.effective, handed_out.texts),
-            count=len(handed_out.entries),
-            pack_id=uuid4() if strategy.effective is Strategy.PACK else None,
-            recall_id=self._run_ids.make(session.organization_uuid, WorkflowType.MEMORY_LOAD, now=now),
-            requested_strategy=strategy.requested,
-            strategy=strategy.effective,
-            fallback_reason=strategy.fallback_reason,
-            explanation=explanation if explain else None,
-        )
 
-
-async def _plan(connection: Connection, session: SessionClaims, wish: RecallWish) -> Plan | LoadAnswer:
-    pair = (session.organization_uuid, session.agent_config_uuid)
-    task = (await find_session_of_config(connection, *pair, session.session_uuid)).task or ""
-    known = (await settings.load_settings(connection, [pair]))[pair]
-    config = known.config
-    if config is None or known.organization is None:
+async def _context(connection: Connection, session: SessionClaims) -> RecallContext:
+    context = await recall_contexts.of_session(
+        connection,
+        organization_uuid=session.organization_uuid,
+        agent_config_uuid=session.agent_config_uuid,
+        session_uuid=session.session_uuid,
+    )
+    if context is None:
         raise NotFoundError
-    strategy = resolve_strategy(wish.strategy or config.memory_strategy)
+    return context
+
+
+def _plan(session: SessionClaims, wish: RecallWish, context: RecallContext) -> Plan | LoadAnswer:
+    strategy = resolve_strategy(wish.strategy or context.strategy)
     skip = recall_gate(
-        organization_enabled=known.organization.memory_enabled,
-        config_enabled=config.memory_enabled,
+        organization_enabled=context.organization_enabled,
+        config_enabled=context.config_enabled,
         caller=session.caller,
     )
     scope = read_scope(session.caller)
@@ -105,9 +97,23 @@ async def _plan(connection: Connection, session: SessionClaims, wish: RecallWish
         agent_config_uuid=session.agent_config_uuid,
         scope=scope,
         strategy=strategy,
-        top_k=wish.top_k or config.memory_top_k,
-        cue=task if wish.cue is None else wish.cue,
-        reach=config.memory_pack_reach,
+        top_k=wish.top_k or context.top_k,
+        cue=context.task if wish.cue is None else wish.cue,
+        reach=context.pack_reach,
+    )
+
+
+def _answer(plan: Plan, choice: Choice, recall_id: UUID, *, explain: bool) -> LoadAnswer:
+    strategy = plan.strategy
+    return LoadAnswer(
+        memory=render(strategy.effective, choice.texts),
+        count=len(choice.entries),
+        pack_id=uuid4() if strategy.effective is Strategy.PACK else None,
+        recall_id=recall_id,
+        requested_strategy=strategy.requested,
+        strategy=strategy.effective,
+        fallback_reason=strategy.fallback_reason,
+        explanation=choice.explanation() if explain else None,
     )
 
 
@@ -123,12 +129,11 @@ def _without_memory(strategy: ResolvedStrategy, reason: RecallSkip) -> LoadAnswe
 
 
 def _recorded(
-    session: SessionClaims, plan: Plan, handed_out: HandedOut, answer: LoadAnswer, now: datetime
+    session: SessionClaims, plan: Plan, answer: LoadAnswer, recall_id: UUID, now: datetime
 ) -> RecallRecorded:
-    if answer.recall_id is None:
-        raise AssertionError("an answer with memory has a recall id")
+    """The event without what was chosen, which is put in when it is made into bytes."""
     return RecallRecorded(
-        event_id=answer.recall_id,
+        event_id=recall_id,
         occurred_at=now,
         organization_uuid=session.organization_uuid,
         agent_config_uuid=session.agent_config_uuid,
@@ -140,6 +145,5 @@ def _recorded(
         cue=plan.cue,
         pack_id=answer.pack_id,
         budget_used_chars=len(answer.memory),
-        entries=handed_out.entries,
-        passed_over=handed_out.passed_over,
+        entries=(),
     )

@@ -10,17 +10,17 @@ from typing import Any, Final
 from uuid import UUID, uuid4
 
 import httpx
-import uvicorn
 from uuid6 import uuid7
 
 from lorebus_domain.saving import Entry, fold, plan_save
 from lorebus_domain.visibility import MemoryScope
-from lorebus_gateway.app import Gateway, server_config
+from lorebus_gateway.app import Gateway, StoppingServer, server_config
 from lorebus_gateway.settings import GatewaySettings
 from lorebus_kit.keys import create_key
 from lorebus_store import memories
 from lorebus_store.database import Database
 from lorebus_store.memories import EntrySource
+from tests.support.openapi import check_answer
 
 TOKEN_SECRET: Final = "secret-of-the-gateway-tests-0123456789-0123456789"
 NOBODY: Final = "127.0.0.1:9"
@@ -28,7 +28,7 @@ NOBODY: Final = "127.0.0.1:9"
 START_SECONDS: Final = 20.0
 
 
-class _Server(uvicorn.Server):
+class _Server(StoppingServer):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
@@ -56,9 +56,9 @@ class Asking:
         content: bytes | AsyncIterator[bytes] | None = None,
         params: Mapping[str, object] | None = None,
     ) -> httpx.Response:
-        """Ask by a session's token, by another organization's key, or by our own."""
+        """Ask by a session's token, by another organization's key, or by our own; checks the answer's form."""
         credentials = f"Agent {token}" if token else f"Bearer {key or self.api_key}"
-        return await self.client.request(
+        answer = await self.client.request(
             method,
             path,
             headers={"authorization": credentials, **(headers or {})},
@@ -66,6 +66,8 @@ class Asking:
             content=content,
             params=None if params is None else {name: str(value) for name, value in params.items()},
         )
+        check_answer(answer)
+        return answer
 
     async def config(self, **settings: object) -> UUID:
         """A new agent config."""
@@ -182,7 +184,8 @@ async def serving(database_url: str, **settings: object) -> AsyncIterator[str]:
         }
         | settings
     )
-    server = _Server(server_config(made, Gateway(made).app()))
+    gateway = Gateway(made)
+    server = _Server(server_config(made, gateway.app()), gateway.stopping)
     running = asyncio.create_task(server.serve())
     try:
         async with asyncio.timeout(START_SECONDS):

