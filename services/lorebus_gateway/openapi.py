@@ -14,14 +14,12 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from lorebus_contracts import problems
 from lorebus_contracts.http import NoInput
-from lorebus_contracts.http_answers import RunSnapshot
 from lorebus_contracts.problems import Problem, ProblemKind
 from lorebus_contracts.schemas import as_text
 from lorebus_contracts.wire import WireModel
 from lorebus_gateway.authentication import Authenticator
 from lorebus_gateway.endpoints import AnyRoute
 from lorebus_gateway.routes import ROUTES
-from lorebus_gateway.server_sent_events import EVENT_STREAM
 
 JsonObject: TypeAlias = dict[str, Any]
 _ModelUse: TypeAlias = tuple[type[WireModel], JsonSchemaMode]
@@ -40,20 +38,6 @@ _SECURITY_OF: Final[Mapping[object, list[JsonObject]]] = {
 _SECURITY_SCHEMES: Final[JsonObject] = {
     "sessionToken": {"type": "http", "scheme": "Agent", "description": "A session's token."},
     "apiKey": {"type": "http", "scheme": "Bearer", "description": "An organization's API key."},
-}
-_IDEMPOTENCY_KEY: Final[JsonObject] = {
-    "name": "Idempotency-Key",
-    "in": "header",
-    "required": False,
-    "description": "Chosen by the client; the same key with the same body gives the first answer again.",
-    "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]([ -~]*[!-~])?$"},
-}
-_PREFER: Final[JsonObject] = {
-    "name": "Prefer",
-    "in": "header",
-    "required": False,
-    "description": "`wait=N`, at most 30 seconds: answer 200 with the run's snapshot if it ends within that time.",
-    "schema": {"type": "string", "examples": ["wait=10"]},
 }
 _BODY_PROBLEMS: Final = (problems.BODY_TOO_LARGE, problems.UNSUPPORTED_MEDIA_TYPE)
 
@@ -95,11 +79,7 @@ class _Writer:
             "operationId": route.handler.__name__,
             "summary": route.summary,
             "security": _SECURITY_OF[route.access],
-            "parameters": [
-                *_path_parameters(route),
-                *_query_parameters(route),
-                *_header_parameters(route),
-            ],
+            "parameters": [*_path_parameters(route), *_query_parameters(route)],
             "responses": self._responses(route),
         }
         if route.has_body:
@@ -107,13 +87,8 @@ class _Writer:
         return operation
 
     def _responses(self, route: AnyRoute) -> JsonObject:
-        answers = {str(status): self._answer(status, model) for status, model in _answers(route).items()}
-        if route.streams is not None:
-            answers["200"] = self._stream(route.streams)
-        kinds: dict[int, list[ProblemKind]] = {}
-        for kind in dict.fromkeys(_problems(route)):
-            kinds.setdefault(kind.status, []).append(kind)
-        return answers | {str(status): self._problems(of_status) for status, of_status in kinds.items()}
+        answers = {str(status): self._answer(status, model) for status, model in route.answers.items()}
+        return answers | {str(kind.status): self._problem(kind) for kind in _problems(route)}
 
     def _answer(self, status: int, model: type[WireModel] | None) -> JsonObject:
         answer: JsonObject = {"description": HTTPStatus(status).phrase}
@@ -121,14 +96,9 @@ class _Writer:
             answer["content"] = self._content(model, "serialization")
         return answer
 
-    def _stream(self, event: type[WireModel]) -> JsonObject:
-        """Server-sent events; the schema is that of an event's data."""
-        return {"description": "Events", "content": self._content(event, "serialization", EVENT_STREAM)}
-
-    def _problems(self, kinds: Sequence[ProblemKind]) -> JsonObject:
+    def _problem(self, kind: ProblemKind) -> JsonObject:
         content = self._content(Problem, "serialization", media_type=problems.MEDIA_TYPE)
-        told = [f"{kind.title} (`{kind.type}`)" for kind in kinds]
-        return {"description": "; ".join(told), "content": content}
+        return {"description": f"{kind.title} (`{kind.type}`)", "content": content}
 
     def _content(
         self, model: type[WireModel], mode: JsonSchemaMode, media_type: str = "application/json"
@@ -138,8 +108,9 @@ class _Writer:
 
 def _models(routes: Sequence[AnyRoute]) -> list[_ModelUse]:
     bodies: set[type[WireModel]] = {route.input for route in routes if route.has_body}
-    answers = {model for route in routes for model in _answers(route).values() if model is not None}
-    answers |= {route.streams for route in routes if route.streams is not None}
+    answers: set[type[WireModel]] = {
+        model for route in routes for model in route.answers.values() if model is not None
+    }
     uses: list[_ModelUse] = [(model, "validation") for model in bodies]
     uses += [(model, "serialization") for model in answers | {Problem}]
     return sorted(uses, key=lambda use: use[0].__name__)
@@ -163,27 +134,9 @@ def _query_parameters(route: AnyRoute) -> list[JsonObject]:
     ]
 
 
-def _header_parameters(route: AnyRoute) -> list[JsonObject]:
-    found = []
-    if route.method == "POST":
-        found.append(_IDEMPOTENCY_KEY)
-    if HTTPStatus.ACCEPTED in route.answers:
-        found.append(_PREFER)
-    return found
-
-
-def _answers(route: AnyRoute) -> Mapping[int, type[WireModel] | None]:
-    """The successes; a run that is waited for and has ended is answered by its snapshot."""
-    waited = {200: RunSnapshot} if HTTPStatus.ACCEPTED in route.answers else {}
-    return dict(sorted({**waited, **route.answers}.items()))
-
-
 def _problems(route: AnyRoute) -> Iterable[ProblemKind]:
     if _SECURITY_OF[route.access]:
         yield problems.NOT_AUTHENTICATED
-        yield problems.TOO_MANY_REQUESTS
-    if route.method == "POST":
-        yield from (problems.KEY_REUSED, problems.IN_HAND)
     if _PATH_PART.search(route.path):
         yield problems.NOT_FOUND
     yield from route.problems

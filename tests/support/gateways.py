@@ -10,11 +10,12 @@ from typing import Any, Final
 from uuid import UUID, uuid4
 
 import httpx
+import uvicorn
 from uuid6 import uuid7
 
 from lorebus_domain.saving import Entry, fold, plan_save
 from lorebus_domain.visibility import MemoryScope
-from lorebus_gateway.app import Gateway, StoppingServer, server_config
+from lorebus_gateway.app import Gateway, server_config
 from lorebus_gateway.settings import GatewaySettings
 from lorebus_kit.keys import create_key
 from lorebus_store import memories
@@ -28,7 +29,7 @@ NOBODY: Final = "127.0.0.1:9"
 START_SECONDS: Final = 20.0
 
 
-class _Server(StoppingServer):
+class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
@@ -184,8 +185,7 @@ async def serving(database_url: str, **settings: object) -> AsyncIterator[str]:
         }
         | settings
     )
-    gateway = Gateway(made)
-    server = _Server(server_config(made, gateway.app()), gateway.stopping)
+    server = _Server(server_config(made, Gateway(made).app()))
     running = asyncio.create_task(server.serve())
     try:
         async with asyncio.timeout(START_SECONDS):
