@@ -1,7 +1,7 @@
-"""Retention: finished runs, claims and idempotency keys are deleted once nothing can ask for them any more.
+"""Retention: finished runs, claims, first answers and counts of requests are deleted once nothing can ask for them.
 
-The rule that must not break: they are kept longer than the topics and the dead-letter topics keep records, so that a
-record that comes again, even replayed from the dead letters, still finds its work done.
+The rule that must not break: runs and claims are kept longer than the topics and the dead-letter topics keep records,
+so that a record that comes again, even replayed from the dead letters, still finds its work done.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from lorebus_store.database import Database
 KEPT: Final = timedelta(days=DEAD_LETTER_DAYS * 2)
 """Twice as long as a dead letter."""
 IDEMPOTENCY_KEPT: Final = timedelta(days=7)
+RATE_WINDOWS_KEPT: Final = timedelta(hours=1)
 ROWS_A_STEP: Final = 1_000
 SWEEP_SECONDS: Final = 600.0
 _log: Final = logging.getLogger(__name__)
@@ -47,6 +48,7 @@ class Retention:
                 runs_older_than=KEPT,
                 events_older_than=KEPT,
                 idempotency_keys_older_than=IDEMPOTENCY_KEPT,
+                rate_windows_older_than=RATE_WINDOWS_KEPT,
                 chunk=ROWS_A_STEP,
             )
         if any(swept):

@@ -18,6 +18,7 @@ class Swept(NamedTuple):
     runs: int
     processed_events: int
     idempotency_keys: int
+    rate_windows: int
 
     @property
     def total(self) -> int:
@@ -38,6 +39,7 @@ def _delete(table: str, column: str) -> str:
 _RUNS: Final = Statement(_delete("workflow_runs", "finished_at"))
 _EVENTS: Final = Statement(_delete("processed_events", "processed_at"))
 _KEYS: Final = Statement(_delete("idempotency_keys", "created_at"))
+_WINDOWS: Final = Statement(_delete("rate_windows", "ends_at"))
 
 
 async def sweep(
@@ -46,6 +48,7 @@ async def sweep(
     runs_older_than: timedelta,
     events_older_than: timedelta,
     idempotency_keys_older_than: timedelta,
+    rate_windows_older_than: timedelta,
     chunk: int,
 ) -> Swept:
     """Delete at most `chunk` rows of each kind, oldest first; call again, in a new transaction, until nothing goes.
@@ -56,4 +59,5 @@ async def sweep(
         runs=await _RUNS.run(conn, {"older_than": runs_older_than, "chunk": chunk}),
         processed_events=await _EVENTS.run(conn, {"older_than": events_older_than, "chunk": chunk}),
         idempotency_keys=await _KEYS.run(conn, {"older_than": idempotency_keys_older_than, "chunk": chunk}),
+        rate_windows=await _WINDOWS.run(conn, {"older_than": rate_windows_older_than, "chunk": chunk}),
     )

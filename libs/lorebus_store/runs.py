@@ -124,10 +124,11 @@ _BY_SESSION: Final = Statement(
     ORDER BY created_at DESC, id DESC LIMIT :limit
     """
 )
+# The last condition always holds; it names the index `workflow_runs_listed`.
 _BY_TYPE: Final = Statement(
     f"""
     SELECT {_RUN} FROM lorebus.workflow_runs
-    WHERE organization_uuid = :organization_uuid AND type = :type AND state_name = :state_name
+    WHERE organization_uuid = :organization_uuid AND type = :type AND state_name = :state_name AND attempts >= 0
     ORDER BY created_at DESC, id DESC LIMIT :limit
     """
 )

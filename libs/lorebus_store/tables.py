@@ -339,6 +339,7 @@ workflow_runs: Final = Table(
         "state_name",
         text("created_at DESC"),
         text("id DESC"),
+        postgresql_where=text("attempts >= 0"),
     ),
     Index("workflow_runs_finished", "finished_at", postgresql_where=text("finished_at IS NOT NULL")),
 )
@@ -366,6 +367,17 @@ idempotency_keys: Final = Table(
     _made("created_at"),
     _key("organization_uuid", "route", "key"),
     Index("idempotency_keys_created", "created_at"),
+)
+
+rate_windows: Final = Table(
+    "rate_windows",
+    metadata,
+    _required("organization_uuid", UUID),
+    _required("credential", BYTEA),
+    _required("ends_at", DateTime(timezone=True)),
+    _required("taken", INTEGER),
+    _required("granted", INTEGER),
+    _key("organization_uuid", "credential"),
 )
 
 outbox: Final = Table(

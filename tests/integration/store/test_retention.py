@@ -18,6 +18,7 @@ async def sweep(database: Database, chunk: int = 2) -> Swept:
             runs_older_than=MONTH,
             events_older_than=MONTH,
             idempotency_keys_older_than=timedelta(days=1),
+            rate_windows_older_than=timedelta(hours=1),
             chunk=chunk,
         )
 
@@ -43,8 +44,17 @@ async def test_what_is_old_goes_bit_by_bit_and_the_rest_stays(database: Database
             conn,
             "UPDATE lorebus.idempotency_keys SET created_at = now() - interval '25 hours' WHERE key = 'old'",
         )
-    assert await sweep(database) == Swept(runs=2, processed_events=2, idempotency_keys=1)
-    assert await sweep(database) == Swept(runs=2, processed_events=1, idempotency_keys=0)
+        await run_sql(
+            conn,
+            """
+            INSERT INTO lorebus.rate_windows (organization_uuid, credential, ends_at, taken, granted)
+            SELECT :organization, sha256(CAST(hours AS text)::bytea), now() - hours * interval '1 hour', 1, 1
+            FROM generate_series(0, 3) AS hours
+            """,
+            organization=ORGANIZATION,
+        )
+    assert await sweep(database) == Swept(runs=2, processed_events=2, idempotency_keys=1, rate_windows=2)
+    assert await sweep(database) == Swept(runs=2, processed_events=1, idempotency_keys=0, rate_windows=1)
     assert (await sweep(database)).total == 0
     async with database.read() as conn:
         left = await value(conn, "SELECT array_agg(id ORDER BY id) FROM lorebus.workflow_runs")
