@@ -27,6 +27,8 @@ class DistillSkip(StrEnum):
     UNIDENTIFIED_END_USER = "unidentified_end_user"
     NO_LESSONS = "no_lessons"
     UNKNOWN_AGENT_CONFIG = "unknown_agent_config"
+    ERASED = "erased"
+    OVER_BUDGET = "over_budget"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,11 @@ class DistillInput:
 
     @property
     def is_blank(self) -> bool:
-        """Whether there is nothing to learn from: no call and no task. Then no model is asked."""
-        return not self.trace and not self.task.strip()
+        """Whether there is nothing to learn from: no call of a tool, whatever the task. Then no model is asked.
+
+        Of a task alone nobody can tell what worked; models asked for lessons then make them up.
+        """
+        return not self.trace
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,9 @@ DISTILL_MAX_ATTEMPTS: Final = 5
 # Section 4 asks for "a stated length" of each call's input and of its output. 25 calls with two texts of
 # 2 000 code points each are at most 100 000 code points, which fits the context of the usual models.
 DISTILL_CALL_TEXT_CHARS: Final = 2_000
+# A session that waits for its organization's budget of model calls is skipped when it ended this long ago: what it
+# teaches has been overtaken, and a budget that is always too small must not grow a queue without end.
+DISTILL_BUDGET_WAIT_DAYS: Final = 3
 # A task is part of the same prompt; real ones are longer than that only where they quote whole documents.
 DISTILL_TASK_CHARS: Final = 10_000
 

@@ -28,6 +28,7 @@ class SaveSkip(StrEnum):
     MEMORY_DISABLED = "memory_disabled"
     UNIDENTIFIED_END_USER = "unidentified_end_user"
     UNKNOWN_AGENT_CONFIG = "unknown_agent_config"
+    ERASED = "erased"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ The rule that must not break: whoever lost its lease changes nothing any more. E
 claim, and the attempt is counted at the claim, so that a worker that dies has used one up (ARCHITECTURE.md, "Distill").
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -49,8 +49,11 @@ class ClaimedRun(NamedTuple):
     token: UUID
     created_at: datetime
     is_suspect: bool
+    model_profile: str | None
+    """The profile that its organization names now."""
 
 
+_ANY_NUMBER: Final[Mapping[str, int]] = {}
 _START: Final = Statement(
     f"""
     INSERT INTO lorebus.workflow_runs AS r
@@ -100,10 +103,14 @@ _CLAIM: Final = Statement(
             ORDER BY r.organization_uuid LIMIT 1
         )
         FROM waiting WHERE waiting.organization_uuid IS NOT NULL
-    ), due AS (
-        SELECT first.organization_uuid, first.id, first.is_suspect,
-            row_number() OVER (ORDER BY first.due_at, first.id) AS place
-        FROM waiting CROSS JOIN LATERAL (
+    ), ready AS (
+        SELECT first.organization_uuid, first.id, first.due_at, first.is_suspect, o.model_profile, asked.most,
+            row_number() OVER (PARTITION BY o.model_profile ORDER BY first.due_at, first.id) AS place_of_profile
+        FROM waiting
+        LEFT JOIN lorebus.organizations o USING (organization_uuid)
+        LEFT JOIN unnest(CAST(:profiles AS text[]), CAST(:most AS bigint[])) AS asked (profile, most)
+            ON asked.profile = o.model_profile
+        CROSS JOIN LATERAL (
             SELECT r.organization_uuid, r.id, r.due_at,
                 r.lease_token IS NOT NULL AND r.attempts >= :suspect_from AS is_suspect
             FROM lorebus.workflow_runs r
@@ -115,9 +122,13 @@ _CLAIM: Final = Statement(
                     AND busy.due_at > now() AND busy.lease_until > now()
             ))
         ) AS first
-        ORDER BY first.due_at, first.id LIMIT :limit
+        WHERE asked.most IS NULL OR asked.most > 0
+    ), due AS (
+        SELECT organization_uuid, id, is_suspect, model_profile, row_number() OVER (ORDER BY due_at, id) AS place
+        FROM ready WHERE most IS NULL OR place_of_profile <= most
+        ORDER BY due_at, id LIMIT :limit
     ), free AS (
-        SELECT r.organization_uuid, r.id, due.is_suspect
+        SELECT r.organization_uuid, r.id, due.is_suspect, due.model_profile
         FROM lorebus.workflow_runs r JOIN due USING (organization_uuid, id)
         WHERE r.state_name = 'run' AND r.due_at <= now() AND (
             due.place < coalesce((SELECT min(place) FROM due WHERE is_suspect), due.place + 1)
@@ -133,7 +144,7 @@ _CLAIM: Final = Statement(
         updated_at = now()
     FROM free WHERE r.organization_uuid = free.organization_uuid AND r.id = free.id
     RETURNING r.organization_uuid, r.id, r.agent_config_uuid, r.session_uuid, r.pending_input, r.attempts,
-        r.lease_token, r.created_at, free.is_suspect
+        r.lease_token, r.created_at, free.is_suspect, free.model_profile
     """
 )
 _MINE: Final = (
@@ -154,6 +165,8 @@ _RETRY: Final = Statement(
     f"""
     UPDATE lorebus.workflow_runs SET
         due_at = now() + make_interval(secs => :due_in_seconds),
+        attempts = attempts - CASE WHEN CAST(:attempted AS boolean) THEN 0 ELSE 1 END,
+        state_data = coalesce(CAST(:state_data AS jsonb), state_data),
         lease_token = NULL, lease_until = NULL, updated_at = now()
     WHERE {_MINE}
     """
@@ -191,21 +204,30 @@ async def start_distills(conn: AsyncConnection, rows: Sequence[DistillStart]) ->
 
 
 async def claim_due(
-    conn: AsyncConnection, *, limit: int, lease_seconds: float, per_organization: int, alone: bool = True
+    conn: AsyncConnection,
+    *,
+    limit: int,
+    lease_seconds: float,
+    per_organization: int,
+    per_profile: Mapping[str, int] = _ANY_NUMBER,
+    alone: bool = True,
 ) -> tuple[ClaimedRun, ...]:
     """Take up to `limit` runs that are due, or whose lease was lost, longest due first.
 
     A suspect is taken by itself, when its turn has come and by a caller that is `alone`, which has no other run in
     hand: whatever ends its worker ends no other run's. Nothing behind it is taken before that.
 
-    No organization has more than `per_organization` runs leased at once, whoever leases them. This is a queue of
-    the system: the runs may be any organization's.
+    No organization has more than `per_organization` runs leased at once, whoever leases them. Of the runs whose
+    organization names a profile of `per_profile`, at most so many are taken. This is a queue of the system: the runs
+    may be any organization's.
     """
     await _ONE_CLAIM_AT_A_TIME.rows(conn)
     values = {
         "limit": limit,
         "lease_seconds": lease_seconds,
         "per_organization": per_organization,
+        "profiles": list(per_profile),
+        "most": list(per_profile.values()),
         "alone": alone,
         "suspect_from": SUSPECT_FROM_ATTEMPTS,
         "token": uuid4(),
@@ -234,11 +256,22 @@ async def finish_leased(
 
 
 async def retry_later(
-    conn: AsyncConnection, *, organization_uuid: UUID, run_id: UUID, token: UUID, due_in_seconds: float
+    conn: AsyncConnection,
+    *,
+    organization_uuid: UUID,
+    run_id: UUID,
+    token: UUID,
+    due_in_seconds: float,
+    attempted: bool = True,
+    state_data: str | None = None,
 ) -> bool:
-    """Give a claimed run back, due again after this time; False when the lease was lost."""
-    mine = _mine(organization_uuid, run_id, token)
-    return await _change(conn, _RETRY, mine | {"due_in_seconds": due_in_seconds})
+    """Give a claimed run back, due again after this time; False when the lease was lost.
+
+    Where nothing was attempted the claim is not counted as an attempt. `state_data`, a JSON object, says what the
+    run waits for; left out, it stays.
+    """
+    values = {"due_in_seconds": due_in_seconds, "attempted": attempted, "state_data": state_data}
+    return await _change(conn, _RETRY, _mine(organization_uuid, run_id, token) | values)
 
 
 async def extend_lease(

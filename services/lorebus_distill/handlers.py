@@ -11,6 +11,7 @@ from uuid import UUID
 from lorebus_contracts.events import Event, SessionEnded
 from lorebus_contracts.workflows import DistillOutput
 from lorebus_domain.distilling import DistillSkip, distill_gate
+from lorebus_kit.erased import erased_events
 from lorebus_kit.run_ids import distill_run_id
 from lorebus_kit.session_facts import refusals
 from lorebus_kit.verdicts import Applied, Duplicate, Skipped, Verdict
@@ -25,14 +26,15 @@ from lorebus_store.settings import ScopeSettings
 async def on_session_ended(connection: Connection, events: Sequence[Event]) -> Sequence[Verdict]:
     """Start the distills of a batch; one verdict an event."""
     ended = [event for event in events if isinstance(event, SessionEnded)]
+    erased = await erased_events(connection, ended)
     known = await settings.load_settings(connection, {_pair(event) for event in ended})
-    refused = await refusals(connection, ended, known)
+    refused = await refusals(connection, ended, known, erased=erased)
     starts: dict[RunKey, DistillStart] = {}
     skips: dict[RunKey, DistillSkip | None] = {}
     for event, refusal in zip(ended, refused, strict=True):
         key = _run_key(event)
         if refusal is None and key not in starts:
-            skips[key] = _gate(event, known[_pair(event)])
+            skips[key] = _gate(event, known[_pair(event)], is_erased=event.event_id in erased)
             starts[key] = _start(event, skips[key])
     started = await leases.start_distills(connection, tuple(starts.values()))
     verdicts: list[Verdict] = []
@@ -60,9 +62,11 @@ def run_id_of(event: Event) -> UUID:
     return distill_run_id(event.session_uuid)
 
 
-def _gate(event: SessionEnded, scope: ScopeSettings) -> DistillSkip | None:
+def _gate(event: SessionEnded, scope: ScopeSettings, *, is_erased: bool) -> DistillSkip | None:
     if scope.organization is None or scope.config is None:
         return DistillSkip.UNKNOWN_AGENT_CONFIG
+    if is_erased:
+        return DistillSkip.ERASED
     return distill_gate(
         organization_enabled=scope.organization.memory_enabled,
         config_enabled=scope.config.memory_enabled,

@@ -23,6 +23,8 @@ from lorebus_domain.visibility import CallerKind
 
 NOBODY: Final = CallerBody(kind=CallerKind.NONE)
 UNIDENTIFIED: Final = CallerBody(kind=CallerKind.END_USER)
+ONE_CALL: Final = (ToolCallBody(tool="find_flight", input={"to": "LIS"}, output="found"),)
+"""A trace that the built-in rules learn nothing from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ def ended(
     occurred_at: datetime | None = None,
     step_count: int = 4,
     task: str = "book a flight",
-    trace: Sequence[ToolCallBody] = (),
+    trace: Sequence[ToolCallBody] = ONE_CALL,
 ) -> SessionEnded:
     """A session that ended."""
     return SessionEnded(

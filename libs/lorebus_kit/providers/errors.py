@@ -22,6 +22,7 @@ class FailureReason(StrEnum):
     OVER_BUDGET = "over_budget"
     TOO_MANY_ATTEMPTS = "too_many_attempts"
     UNREADABLE_EVENT = "unreadable_event"
+    PROVIDER_FAILED = "provider_failed"
 
 
 class ProviderRefusedError(PermanentError):

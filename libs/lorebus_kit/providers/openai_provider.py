@@ -41,7 +41,7 @@ class OpenAIProvider:
         self._profile = profile
         self._usage = usage
         self._endpoint = Endpoint(profile_name, profile)
-        self.deadline_seconds = profile.deadline_seconds
+        self.deadline_seconds: float | None = profile.deadline_seconds
 
     async def distil(
         self, session: DistillInput, *, organization_uuid: UUID, transcript: Transcript | None = None

@@ -5,13 +5,11 @@ but what `prepare` left of it.
 """
 
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from lorebus_domain.distilling import DistillInput, Lesson
 from lorebus_domain.trace_rules import RULES_NAME, RULES_VERSION, distil_by_rules
-
-RULES_DEADLINE_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +65,8 @@ class Provider(Protocol):
 
     name: str
     version: str
-    deadline_seconds: float
-    """The longest that one session may take."""
+    deadline_seconds: float | None
+    """The longest that one session may take; None: as long as its caller allows."""
 
     async def distil(
         self, session: DistillInput, *, organization_uuid: UUID, transcript: Transcript | None = None
@@ -87,7 +85,7 @@ class TraceRules:
 
     name = RULES_NAME
     version = str(RULES_VERSION)
-    deadline_seconds = RULES_DEADLINE_SECONDS
+    deadline_seconds: float | None = None
 
     async def distil(
         self,

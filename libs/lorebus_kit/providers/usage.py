@@ -10,16 +10,19 @@ from typing import Protocol
 from uuid import UUID
 
 from pydantic import Field
-from pydantic_settings import BaseSettings
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lorebus_kit.providers.errors import FailureReason, NotAskedError
 from lorebus_kit.providers.profiles import ModelProfiles
+from lorebus_kit.settings import PREFIX
 from lorebus_store import model_usage
 from lorebus_store.database import Database
 
 
 class ModelSettings(BaseSettings):
     """What a process that asks models is told, whatever else it does."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
 
     models: ModelProfiles = Field(
         default_factory=dict,

@@ -4,23 +4,24 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Self
+from uuid import UUID
 
 from pydantic import SecretStr
 
 from lorebus_contracts.events import SaveRequested, SessionEnded
 from lorebus_contracts.wire import parse
 from lorebus_distill.handlers import on_session_ended
-from lorebus_distill.providers import Distilled
 from lorebus_distill.settings import DistillSettings
 from lorebus_distill.worker import DistillWorkers
 from lorebus_domain.distilling import DistillInput, Lesson
 from lorebus_kit.bus import BusProducer
+from lorebus_kit.providers.port import Distilled, Provider, Transcript
 from lorebus_kit.relay import Relay
 from lorebus_kit.run_ids import distill_run_id
 from lorebus_store import outbox
 from lorebus_store.database import Database
 from lorebus_store.run_rows import Run
-from tests.support.databases import execute
+from tests.support.databases import execute, let_leases_run_out
 from tests.support.events import Scope
 from tests.support.memory import find_run
 from tests.support.waiting import eventually
@@ -33,6 +34,7 @@ class FakeProvider:
 
     name = "fake-model"
     version = "7"
+    deadline_seconds: float | None = None
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
@@ -40,7 +42,17 @@ class FakeProvider:
         self.at_once: list[tuple[str, ...]] = []
         self._now: list[str] = []
 
-    async def distil(self, session: DistillInput) -> Distilled:
+    def of(self, _profile_name: str | None) -> Provider:
+        """Every organization's provider."""
+        return self
+
+    async def distil(
+        self,
+        session: DistillInput,
+        *,
+        organization_uuid: UUID,  # noqa: ARG002  # The fake is the same for everybody.
+        transcript: Transcript | None = None,  # noqa: ARG002  # And says nothing on the way.
+    ) -> Distilled:
         self.tasks.append(session.task)
         self._now.append(session.task)
         self.at_once.append(tuple(self._now))
@@ -117,11 +129,8 @@ class Distillery:
             working.wake()
 
     async def lose_leases(self) -> None:
-        """Let every lease run out now, as if its time had passed."""
-        await execute(
-            self._url,
-            "UPDATE lorebus.workflow_runs SET due_at = now(), lease_until = now() WHERE lease_token IS NOT NULL",
-        )
+        """Let every lease run out now."""
+        await let_leases_run_out(self._url)
 
     async def saves(self) -> list[SaveRequested]:
         """The saves that were asked for so far."""

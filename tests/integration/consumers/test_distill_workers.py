@@ -59,7 +59,8 @@ async def test_lessons_become_one_save_in_the_name_of_the_sessions_caller(ground
 async def test_a_session_with_nothing_in_it_completes_and_the_provider_is_not_asked(
     ground: Distillery,
 ) -> None:
-    event = await waiting_session(ground, task="  \n")
+    event = ended(await known_scope(ground.database), task="book a flight", trace=())
+    await ground.end_sessions(event)
     async with ground.workers(some_lesson) as working:
         run = await ground.ended(event)
     assert run.state_data["skipped_reason"] == "no_lessons"
@@ -86,7 +87,7 @@ async def test_a_provider_that_fails_in_passing_is_asked_five_times_and_then_the
         "failed_at_state": "run",
         "failed_layer": "provider",
         "failed_step": "distil",
-        "failure_reason": "the model is overloaded",
+        "failure_reason": "provider_failed",
     }
     assert failed_at.endswith("+00:00")
     assert [step["state_name"] for step in run.history] == ["initiated", "run", "failed"]
@@ -172,7 +173,8 @@ async def test_a_session_that_kills_its_worker_each_time_fails_after_five_and_no
         assert (await ground.ended(other)).state_name == "completed"
     assert (calls, working.provider.tasks.count("bomb")) == (5, 0)
     assert run.state_name == "failed"
-    assert run.state_data["failure_reason"] == "given up after 5 attempts"
+    assert run.state_data["error"] == "given up after 5 attempts"
+    assert run.state_data["failure_reason"] == "too_many_attempts"
     assert [save.session_uuid for save in await ground.saves()] == [other.session_uuid]
 
 

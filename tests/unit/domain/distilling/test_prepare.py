@@ -170,10 +170,10 @@ def test_a_number_too_long_to_be_written_out_is_named_by_its_size() -> None:
     assert prepare_input([10**6_000], 2_000).value == ["[number of 19932 bits]"]
 
 
-def test_a_session_without_calls_and_task_is_blank() -> None:
+def test_a_session_without_calls_is_blank_whatever_its_task() -> None:
     assert prepare(outcome="success", task=" \n", trace=[]).input.is_blank
     assert prepare(outcome="success", task=BLOCK, trace=[]).input.is_blank
-    assert not prepare(outcome="success", task="t", trace=[]).input.is_blank
+    assert prepare(outcome="success", task="t", trace=[]).input.is_blank
     assert not prepare(outcome="success", task="", trace=[call()]).input.is_blank
 
 

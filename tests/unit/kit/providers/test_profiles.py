@@ -5,15 +5,10 @@ from typing import Final
 
 import pytest
 from pydantic import ValidationError
-from pydantic_settings import SettingsConfigDict
 
 from lorebus_kit.providers.usage import ModelSettings
 
 ENDPOINT: Final = {"base_url": "http://127.0.0.1:8080/v1", "model": "small"}
-
-
-class Settings(ModelSettings):
-    model_config = SettingsConfigDict(env_prefix="LOREBUS_")
 
 
 def set_models(monkeypatch: pytest.MonkeyPatch, value: object) -> None:
@@ -23,7 +18,7 @@ def set_models(monkeypatch: pytest.MonkeyPatch, value: object) -> None:
 def test_without_the_variable_there_are_no_models(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LOREBUS_MODELS", raising=False)
 
-    settings = Settings()
+    settings = ModelSettings()
 
     assert settings.models == {}
     assert (settings.model_calls_per_day, settings.model_tokens_per_day) == (1_000, 5_000_000)
@@ -33,13 +28,13 @@ def test_without_the_variable_there_are_no_models(monkeypatch: pytest.MonkeyPatc
 def test_an_empty_value_is_no_models(monkeypatch: pytest.MonkeyPatch, empty: str) -> None:
     set_models(monkeypatch, empty)
 
-    assert Settings().models == {}
+    assert ModelSettings().models == {}
 
 
 def test_a_profile_has_its_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     set_models(monkeypatch, {"local": ENDPOINT})
 
-    profile = Settings().models["local"]
+    profile = ModelSettings().models["local"]
 
     assert (profile.api_key, profile.deadline_seconds, profile.calls_at_once) == (None, 60.0, 2)
     assert profile.price_of(1_000, 1_000) is None
@@ -62,7 +57,7 @@ def test_a_profile_says_everything_that_it_was_told(monkeypatch: pytest.MonkeyPa
         },
     )
 
-    profile = Settings().models["big"]
+    profile = ModelSettings().models["big"]
 
     assert profile.api_key is not None
     assert profile.api_key.get_secret_value() == "sk-secret"
@@ -98,7 +93,7 @@ def test_a_wrong_profile_is_refused_by_name_without_its_values(
     set_models(monkeypatch, value)
 
     with pytest.raises(ValidationError) as raised:
-        Settings()
+        ModelSettings()
 
     [error] = raised.value.errors(include_url=False, include_input=False, include_context=False)
     assert error["loc"] == ("models",)
