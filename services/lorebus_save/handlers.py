@@ -4,20 +4,30 @@ The rule that must not break: entries, counters, runs and what follows from them
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID, uuid4
 
 from uuid6 import uuid7
 
-from lorebus_contracts.events import ChangeKind, Event, MemoryChanged, PruneRequested, SaveRequested
+from lorebus_contracts.events import (
+    ChangeKind,
+    Event,
+    MemoryChanged,
+    Origin,
+    PruneRequested,
+    SaveRequested,
+)
 from lorebus_contracts.workflows import EntryOutcome, EntryResult, SaveOutput, State, WorkflowType
 from lorebus_domain.saving import Entry, KeptEntry, SavePlan, SaveSkip, fold, plan_save, save_gate
 from lorebus_domain.visibility import MemoryScope, write_scope
 from lorebus_kit.emitting import memory_changed, outbox_row
+from lorebus_kit.erased import erased_events
 from lorebus_kit.verdicts import UNKNOWN_ORGANIZATION, Applied, Duplicate, Rejected, Skipped, Verdict
+from lorebus_save import lessons
+from lorebus_save.lessons import KeptLesson, Recalled, held_for
 from lorebus_store import memories, outbox, runs, settings
 from lorebus_store.database import Connection
 from lorebus_store.errors import TransientError
@@ -50,6 +60,7 @@ class _Save:
 async def on_save_requested(connection: Connection, events: Sequence[Event]) -> Sequence[Verdict]:
     """Save all entries of a batch; one verdict an event."""
     requests = [event for event in events if isinstance(event, SaveRequested)]
+    erased = await erased_events(connection, requests)
     known = await settings.load_settings(connection, {_pair(event) for event in requests})
     done = await runs.known_runs(connection, [_run_key(event) for event in requests])
     verdicts: list[Verdict] = []
@@ -61,15 +72,17 @@ async def on_save_requested(connection: Connection, events: Sequence[Event]) -> 
         elif done.get(key) == State.COMPLETED or key in saves:
             verdicts.append(Duplicate())
         else:
-            save = saves[key] = _planned(event, known[_pair(event)])
+            save = saves[key] = _planned(event, known[_pair(event)], is_erased=event.event_id in erased)
             verdicts.append(Applied() if save.skip is None else Skipped(save.skip.value))
     await _store(connection, tuple(saves.values()))
     return verdicts
 
 
-def _planned(event: SaveRequested, scope: ScopeSettings) -> _Save:
+def _planned(event: SaveRequested, scope: ScopeSettings, *, is_erased: bool) -> _Save:
     if scope.organization is None or scope.config is None:
         return _Save(event, SaveSkip.UNKNOWN_AGENT_CONFIG)
+    if is_erased:
+        return _Save(event, SaveSkip.ERASED)
     skip = save_gate(
         organization_enabled=scope.organization.memory_enabled,
         config_enabled=scope.config.memory_enabled,
@@ -84,23 +97,30 @@ async def _store(connection: Connection, saves: Sequence[_Save]) -> None:
     """Entries first, then the runs that tell of them, then counters and what follows."""
     if not saves:
         return
-    upserted = await _upsert(connection, saves)
-    results = _results(saves, upserted)
+    recalled = await lessons.recalled_by(connection, [save.event for save in saves])
+    upserted = await _upsert(connection, saves, recalled)
+    rows = {(row.scope, row.fingerprint): row for row in upserted}
+    results = _results(saves, rows, recalled)
     finished = [_finished(save, of_save) for save, of_save in zip(saves, results, strict=True)]
     claimed = await runs.record_finished(connection, finished)
     if len(claimed) < len(finished):
         raise TransientError("another consumer has just done a part of this batch; it is tried again")
+    await lessons.leave_evidence(connection, _distilled(saves), rows, recalled)
     follow = (*_changes(saves, results), *await _prunes(connection, upserted))
     await outbox.add(connection, [outbox_row(event) for event in follow])
 
 
-async def _upsert(connection: Connection, saves: Sequence[_Save]) -> tuple[Upserted, ...]:
+async def _upsert(connection: Connection, saves: Sequence[_Save], recalled: Recalled) -> tuple[Upserted, ...]:
     source_of: dict[tuple[MemoryScope, bytes], EntrySource] = {}
+    echoes: Counter[tuple[MemoryScope, bytes]] = Counter()
     kept: list[tuple[MemoryScope, KeptEntry]] = []
     for save in saves:
         for entry in save.plan.kept:
+            key = (save.scope, entry.fingerprint)
             kept.append((save.scope, entry))
-            source_of.setdefault((save.scope, entry.fingerprint), _source(save.event))
+            echoes[key] += recalled.is_echo(save.event, entry.fingerprint)
+            if key not in source_of:
+                source_of[key] = _source(save.event, entry.text)
     if not kept:
         return ()
     folded = fold(kept)
@@ -112,13 +132,26 @@ async def _upsert(connection: Connection, saves: Sequence[_Save]) -> tuple[Upser
         connection,
         folded,
         ids=[ids[position[entry.scope, entry.fingerprint]] for entry in folded],
-        sources=[source_of[entry.scope, entry.fingerprint] for entry in folded],
+        sources=[
+            replace(source_of[entry.scope, entry.fingerprint], echoes=echoes[entry.scope, entry.fingerprint])
+            for entry in folded
+        ],
     )
 
 
-def _results(saves: Sequence[_Save], upserted: Sequence[Upserted]) -> tuple[tuple[EntryResult, ...], ...]:
+def _distilled(saves: Sequence[_Save]) -> tuple[KeptLesson, ...]:
+    return tuple(
+        KeptLesson(save.event, save.scope, entry)
+        for save in saves
+        if save.event.origin is Origin.DISTILL
+        for entry in save.plan.kept
+    )
+
+
+def _results(
+    saves: Sequence[_Save], rows: Mapping[tuple[MemoryScope, bytes], Upserted], recalled: Recalled
+) -> tuple[tuple[EntryResult, ...], ...]:
     """Per save what became of each entry: the first occurrence of a new text is saved, each other reinforced."""
-    rows = {(row.scope, row.fingerprint): row for row in upserted}
     fresh = {key for key, row in rows.items() if row.inserted}
     results = []
     for save in saves:
@@ -130,7 +163,15 @@ def _results(saves: Sequence[_Save], upserted: Sequence[Upserted]) -> tuple[tupl
             key = (save.scope, entry.fingerprint)
             outcome = EntryOutcome.SAVED if key in fresh else EntryOutcome.REINFORCED
             fresh.discard(key)
-            found.append(EntryResult(position=entry.position, outcome=outcome, memory_id=rows[key].memory_id))
+            found.append(
+                EntryResult(
+                    position=entry.position,
+                    outcome=outcome,
+                    memory_id=rows[key].memory_id,
+                    echo=recalled.is_echo(save.event, entry.fingerprint) or None,
+                    held_for=rows[key].quarantine_reason,
+                )
+            )
         results.append(tuple(sorted(found, key=lambda result: result.position)))
     return tuple(results)
 
@@ -164,7 +205,7 @@ def _finished(save: _Save, results: tuple[EntryResult, ...]) -> FinishedRun:
 
 async def _prunes(connection: Connection, upserted: Sequence[Upserted]) -> tuple[PruneRequested, ...]:
     """Count what is new; whoever passes its cap by it is asked to be pruned."""
-    added = Counter(_pair_of(row.scope) for row in upserted if row.inserted)
+    added = Counter(_pair_of(row.scope) for row in upserted if row.adds_memory)
     counters = await memories.add_to_counters(connection, added)
     now = datetime.now(UTC)
     return tuple(
@@ -180,23 +221,27 @@ async def _prunes(connection: Connection, upserted: Sequence[Upserted]) -> tuple
 
 
 def _changes(saves: Sequence[_Save], results: Sequence[tuple[EntryResult, ...]]) -> Iterator[MemoryChanged]:
-    """What the live tail is told, per agent config and kind: it adds up to what the runs say."""
+    """What the live tail is told, per agent config and kind: it adds up to what the runs say became memory.
+
+    What is held back is no memory yet; it is told as saved when it is released.
+    """
     times: dict[tuple[ConfigPair, ChangeKind], Counter[UUID]] = {}
     for save, of_save in zip(saves, results, strict=True):
         for result in of_save:
-            if result.memory_id is not None:
+            if result.memory_id is not None and result.held_for is None:
                 kind = _KINDS[result.outcome]
                 times.setdefault((_pair(save.event), kind), Counter())[result.memory_id] += 1
     for (pair, kind), of_kind in times.items():
         yield from memory_changed(pair, kind, of_kind)
 
 
-def _source(event: SaveRequested) -> EntrySource:
+def _source(event: SaveRequested, text: str) -> EntrySource:
     provenance = event.provenance
     return EntrySource(
         origin=event.origin,
         session_uuid=event.session_uuid,
-        provenance=None if provenance is None else provenance.model_dump_json(),
+        provenance=None if provenance is None else provenance.model_dump_json(exclude_none=True),
+        quarantine_reason=held_for(event, text),
     )
 
 
