@@ -24,8 +24,28 @@ async def assert_accounted_for(service_url: str) -> float:
     return consumed
 
 
+async def health(service_url: str) -> dict[str, object]:
+    """What a consumer says of itself."""
+    async with httpx.AsyncClient() as client:
+        facts: dict[str, object] = (await client.get(f"{service_url}/health", timeout=5.0)).json()
+    return facts
+
+
 async def waits(service_url: str) -> bool:
     """Whether a consumer says that it waits for what is away."""
+    return bool((await health(service_url))["waiting_for_dependency"])
+
+
+async def is_ready(service_url: str) -> bool:
+    """Whether a service answers that it is ready."""
+    return await _is_well(f"{service_url}/health/ready")
+
+
+async def is_alive(service_url: str) -> bool:
+    """Whether a service answers that it is alive."""
+    return await _is_well(f"{service_url}/health/live")
+
+
+async def _is_well(url: str) -> bool:
     async with httpx.AsyncClient() as client:
-        facts = (await client.get(f"{service_url}/health", timeout=5.0)).json()
-    return bool(facts["waiting_for_dependency"])
+        return (await client.get(url, timeout=5.0)).is_success

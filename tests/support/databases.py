@@ -37,6 +37,14 @@ async def database_away(url: str) -> AsyncIterator[None]:
         await execute(server, f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
 
 
+async def let_leases_run_out(url: str) -> None:
+    """Every lease on a distill ends now, as if its time had passed."""
+    await execute(
+        url,
+        "UPDATE lorebus.workflow_runs SET due_at = now(), lease_until = now() WHERE lease_token IS NOT NULL",
+    )
+
+
 async def fresh_topics(bootstrap_servers: str, *, partitions: int = 2) -> str:
     """The prefix of topics that nobody else uses, dead letters included."""
     prefix = f"t{uuid.uuid4().hex[:12]}."

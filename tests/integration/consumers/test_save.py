@@ -13,6 +13,7 @@ from lorebus_store.database import Database
 from tests.integration.consumers.changes import changes_of, told
 from tests.integration.consumers.poisoned import assert_set_aside, send_among_poison
 from tests.support.counted import assert_accounted_for
+from tests.support.databases import execute
 from tests.support.events import UNIDENTIFIED, actor, end_user, entry, new_scope, save
 from tests.support.memory import counter_of, ended_run, entries_of, find_run, known_scope, outputs_of
 from tests.support.services import Service, services
@@ -329,6 +330,39 @@ async def test_a_distilled_entry_says_what_made_it(database: Database, wire: Wir
     await ended_run(database, scope, event.event_id)
     (kept,) = await entries_of(database, scope)
     assert (kept.origin, kept.provenance) == ("distill", provenance)
+
+
+async def test_a_save_that_the_store_refuses_is_set_aside_and_the_others_of_its_batch_complete(
+    database: Database, wire: Wire, shared_database_url: str
+) -> None:
+    scope = await known_scope(database)
+    bomb, second, third = save(scope, "bomb"), save(scope, "second"), save(scope, "third")
+    await execute(
+        shared_database_url, "ALTER TABLE lorebus.memories ADD CONSTRAINT bombs CHECK (text <> 'bomb')"
+    )
+    try:
+        await wire.send(bomb, second, third, partition=0)
+        failed, *others = await outputs_of(database, scope, [bomb.event_id, second.event_id, third.event_id])
+    finally:
+        await execute(shared_database_url, "ALTER TABLE lorebus.memories DROP CONSTRAINT bombs")
+    assert [output["saved"] for output in others] == [1, 1]
+    failed_at = failed["failed_at"]
+    assert failed == {
+        "error": "PermanentError",
+        "error_type": "PermanentError",
+        "failed_at": failed_at,
+        "failed_at_state": "run",
+        "failed_layer": "consumer",
+        "failed_step": "run",
+        "failure_reason": "dead_lettered",
+    }
+    letters = await wire.dead_letters(SAVE_REQUESTED, SAVE_GROUP)
+    (letter,) = [letter for letter in letters if letter.key == bomb.key()]
+    await wire.send_raw(SAVE_REQUESTED.name, letter.value, key=letter.key)
+    await wire.settled(SAVE_GROUP, SAVE_REQUESTED)
+    run = await ended_run(database, scope, bomb.event_id)
+    assert (run.state_name, run.state_data["saved"]) == ("completed", 1)
+    assert {kept.text for kept in await entries_of(database, scope)} == {"bomb", "second", "third"}
 
 
 async def test_what_is_consumed_is_accounted_for(save_processes: tuple[Service, ...], wire: Wire) -> None:

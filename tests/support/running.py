@@ -1,6 +1,6 @@
 """One consumer with everything of its own, for tests that stop it, kill it or start it again."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from uuid import UUID
@@ -34,7 +34,11 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    *names: str, database_url: str, bootstrap_servers: str, topics: str
+    *names: str,
+    database_url: str,
+    bootstrap_servers: str,
+    topics: str,
+    extra: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Running]:
     """These services, ready."""
     database = Database(database_url, application_name="lorebus-tests")
@@ -45,6 +49,7 @@ async def running(
                 database_url=database_url,
                 bootstrap_servers=bootstrap_servers,
                 topic_prefix=topics,
+                extra=extra,
             ) as started,
             Wire(bootstrap_servers, topics) as wire,
         ):
