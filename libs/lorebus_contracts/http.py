@@ -7,7 +7,7 @@ session fixes them (SPEC.md section 6).
 import re
 from typing import Annotated, Final
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from lorebus_contracts.events import CallerBody, EntryBody, Score, ToolCallBody
 from lorebus_contracts.fields import (
@@ -23,11 +23,14 @@ from lorebus_contracts.fields import (
     Uuid,
 )
 from lorebus_contracts.wire import WireModel
-from lorebus_contracts.workflows import WorkflowType
+from lorebus_contracts.workflows import State, WorkflowType
 from lorebus_domain import policy
 from lorebus_domain.recall import PackReach, Strategy
 
 MAX_PAGE: Final = 1_000_000
+LISTED_TYPES: Final = (WorkflowType.MEMORY_SAVE, WorkflowType.MEMORY_DISTILL, WorkflowType.MEMORY_PRUNE)
+"""The types whose runs are listed; a load's run is its recall, which has a receipt."""
+
 _DIGITS: Final = re.compile("[0-9]{1,9}")
 
 EventId = Annotated[
@@ -49,6 +52,21 @@ def _whole_number(low: int, high: int) -> BeforeValidator:
         return value
 
     return BeforeValidator(read)
+
+
+def _has_a_list(value: WorkflowType) -> WorkflowType:
+    if value not in LISTED_TYPES:
+        raise ValueError(f"has no list of runs; should be one of {', '.join(LISTED_TYPES)}")
+    return value
+
+
+# The schemas are written out, because the schema of a query's field stands by itself.
+ListedType = Annotated[
+    WorkflowType,
+    AfterValidator(_has_a_list),
+    WithJsonSchema({"type": "string", "enum": [listed.value for listed in LISTED_TYPES]}),
+]
+ListedState = Annotated[State, WithJsonSchema({"type": "string", "enum": [state.value for state in State]})]
 
 
 class NoInput(WireModel):
@@ -116,6 +134,16 @@ class StartBody(WireModel):
 
     workflow_type: WorkflowType = Field(description="What to run; see `/api/workflows/types`.")
     initial_data: dict[str, Json] = Field(description="The type's inputs; see its schema.")
+
+
+class RunQuery(WireModel):
+    """The organization's latest runs, newest first; loads are not among them, each has a receipt instead."""
+
+    type: ListedType | None = Field(default=None, description="Left out: all types but loads.")
+    state: ListedState | None = Field(default=None, description="Left out: all states.")
+    limit: Annotated[
+        int, Field(ge=1, le=policy.LIST_PER_PAGE_MAX), _whole_number(1, policy.LIST_PER_PAGE_MAX)
+    ] = Field(default=policy.LIST_PER_PAGE_DEFAULT, description="How many at most.")
 
 
 class RegisterBody(WireModel):

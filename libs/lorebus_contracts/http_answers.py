@@ -1,6 +1,7 @@
 """What HTTP answers where all went well (SPEC.md section 8); what did not is in `problems.py`."""
 
 from datetime import datetime
+from typing import Literal
 from uuid import UUID
 
 from pydantic import Field, JsonValue
@@ -111,6 +112,12 @@ class RunHistory(WireModel):
     history: tuple[RunStep, ...] = Field(description="Its steps.")
 
 
+class RunList(WireModel):
+    """Runs, newest first."""
+
+    runs: tuple[RunSnapshot, ...] = Field(description="Each as it is now.")
+
+
 class WorkflowSummary(WireModel):
     """A workflow type in the list of types."""
 
@@ -135,6 +142,18 @@ class WorkflowSchema(WorkflowSummary):
     output: dict[str, JsonValue] = Field(description="The JSON Schema of its outputs.")
     states: tuple[StateDescriptor, ...] = Field(description="Its states with their flags.")
     transitions: tuple[Transition, ...] = Field(description="The steps between them.")
+
+
+class WhoAmI(WireModel):
+    """Whom the credentials shown are for, and so what they reach."""
+
+    kind: Literal["organization", "session"] = Field(
+        description="`organization` by an API key, `session` by a session token."
+    )
+    organization_uuid: UUID = Field(description="The tenant.")
+    agent_config_uuid: UUID | None = Field(default=None, description="Of a session.")
+    session_uuid: UUID | None = Field(default=None, description="Of a session.")
+    caller: CallerBody | None = Field(default=None, description="Who the session acts for.")
 
 
 class AgentConfigAnswer(AgentConfigBody):

@@ -24,6 +24,7 @@ from lorebus_gateway.answers import JSON, Answer
 from lorebus_gateway.authentication import Authenticator
 from lorebus_gateway.endpoints import PathEndpoint
 from lorebus_gateway.errors import NotFoundError
+from lorebus_gateway.mcp_endpoint import McpEndpoint
 from lorebus_gateway.openapi import openapi_document
 from lorebus_gateway.problems import method_not_allowed, problem_answer
 from lorebus_gateway.readiness import Readiness
@@ -78,17 +79,20 @@ class Gateway:
         self._readiness = Readiness(self._database, self._acceptor, mode=settings.accept)
         self._tokens = SessionTokens(secrets, lifetime=settings.token_lifetime)
         self._run_ids = RunIds(secrets)
+        self._services = self._made_services()
+        self._mcp = McpEndpoint(self._services, http_host=settings.http_host)
 
     def app(self) -> Starlette:
         """The ASGI application."""
-        services = self._services()
         paths = dict.fromkeys(route.path for route in ROUTES)
         endpoints = {
-            path: PathEndpoint([route for route in ROUTES if route.path == path], services) for path in paths
+            path: PathEndpoint([route for route in ROUTES if route.path == path], self._services)
+            for path in paths
         }
         app = Starlette(
             routes=[
                 *(StarletteRoute(path, endpoint) for path, endpoint in endpoints.items()),
+                StarletteRoute("/mcp", self._mcp),
                 *health_routes(self._readiness.health),
                 StarletteRoute("/openapi.json", _openapi),
             ],
@@ -98,7 +102,7 @@ class Gateway:
         app.router.redirect_slashes = False
         return app
 
-    def _services(self) -> Services:
+    def _made_services(self) -> Services:
         saving = Saving(self._database, self._acceptor, self._run_ids)
         recalling = Recalling(self._database, self._recorder, self._run_ids)
         return Services(
@@ -119,7 +123,7 @@ class Gateway:
         on_bus = self._settings.accept is AcceptMode.BUS
         await self._bus.start(wait_seconds=BUS_START_SECONDS if on_bus else 0.0)
         sweeper = Sweeper(self._database, self._relay)
-        work = (self._relay.run, sweeper.run, self._readiness.run)
+        work = (self._relay.run, sweeper.run, self._readiness.run, self._mcp.run)
         beside = [asyncio.create_task(keep_running(one, stop)) for one in work]
         recording = asyncio.create_task(keep_running(self._recorder.run, stop))
         try:

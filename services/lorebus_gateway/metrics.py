@@ -16,6 +16,19 @@ REQUEST_SECONDS: Final = Histogram(
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
     registry=REGISTRY,
 )
+TOOL_CALLS: Final = Counter(
+    "lorebus_mcp_calls",
+    "Calls of MCP tools, by the status that HTTP would have answered with.",
+    ("tool", "status"),
+    registry=REGISTRY,
+)
+TOOL_SECONDS: Final = Histogram(
+    "lorebus_mcp_call_seconds",
+    "From a call of an MCP tool to its answer.",
+    ("tool",),
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+    registry=REGISTRY,
+)
 RECALLS: Final = Counter(
     "lorebus_recalls",
     "Loads answered with a recall, by the strategy that answered.",

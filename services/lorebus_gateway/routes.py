@@ -16,6 +16,7 @@ from lorebus_contracts.http import (
     PruneBody,
     RateBody,
     RegisterBody,
+    RunQuery,
     SaveBody,
     StartBody,
 )
@@ -28,6 +29,7 @@ from lorebus_contracts.http_answers import (
     OrganizationAnswer,
     Receipt,
     RunHistory,
+    RunList,
     RunSnapshot,
     SessionAnswer,
     WorkflowSchema,
@@ -172,6 +174,15 @@ _OF_ORGANIZATIONS: Final[tuple[AnyRoute, ...]] = (
 )
 
 _OF_WORKFLOWS: Final[tuple[AnyRoute, ...]] = (
+    Route(
+        "GET",
+        _WORKFLOWS,
+        Authenticator.organization,
+        RunQuery,
+        {200: RunList},
+        workflow_handlers.list_workflows,
+        "List the organization's latest runs, newest first, by type and state; loads are not among them.",
+    ),
     Route(
         "POST",
         _WORKFLOWS + "/start",

@@ -8,12 +8,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import product
 from typing import Final, TypeAlias
 from uuid import UUID
 
 from pydantic import JsonValue
 
-from lorebus_contracts.http_answers import RunHistory, RunSnapshot, RunStep
+from lorebus_contracts.http import LISTED_TYPES, RunQuery
+from lorebus_contracts.http_answers import RunHistory, RunList, RunSnapshot, RunStep
 from lorebus_contracts.workflows import State, WorkflowType
 from lorebus_domain.recall import Strategy, render
 from lorebus_gateway.authentication import Organization
@@ -65,6 +67,23 @@ class RunStatus:
             NotFoundError, TransientError: as `snapshot`.
         """
         return (await self._find(asker, run_id, now)).history
+
+    async def latest(self, organization_uuid: UUID, query: RunQuery) -> RunList:
+        """The organization's latest runs of a type and a state, or of any, newest first; those that have a row.
+
+        Raises:
+            TransientError: the database is away.
+        """
+        kinds = LISTED_TYPES if query.type is None else (query.type,)
+        states = tuple(State) if query.state is None else (query.state,)
+        found: list[Run] = []
+        async with self._database.read() as connection:
+            for kind, state in product(kinds, states):
+                found += await runs.list_runs(
+                    connection, organization_uuid, run_type=kind, state_name=state, limit=query.limit
+                )
+        found.sort(key=lambda run: (run.created_at, run.id), reverse=True)
+        return RunList(runs=tuple(map(run_snapshot, found[: query.limit])))
 
     async def _find(self, asker: Asker, run_id: UUID, now: datetime) -> _Found:
         found = await self._stored(asker.organization_uuid, run_id) or self._accepted(asker, run_id, now)

@@ -1,7 +1,7 @@
 """Workflow types, runs, and how they are started."""
 
 from lorebus_contracts import wire
-from lorebus_contracts.http import NoInput, StartBody
+from lorebus_contracts.http import NoInput, RunQuery, StartBody
 from lorebus_contracts.http_answers import WorkflowSchema, WorkflowSummary, WorkflowTypes
 from lorebus_contracts.workflows import KIND, LIBRARY, VERSION, WORKFLOWS, WorkflowType, describe
 from lorebus_gateway.answers import Answer, answer, run_location
@@ -33,6 +33,11 @@ async def get_workflow_history(call: Call[Asker, NoInput], services: Services) -
     return answer(
         200, await services.run_status.history(call.principal, call.uuid("workflow_id"), now=call.now)
     )
+
+
+async def list_workflows(call: Call[Organization, RunQuery], services: Services) -> Answer:
+    """Answer with the organization's latest runs."""
+    return answer(200, await services.run_status.latest(call.principal.organization_uuid, call.input))
 
 
 async def list_workflow_types(_call: Call[None, NoInput], _services: Services) -> Answer:

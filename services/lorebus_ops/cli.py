@@ -5,7 +5,7 @@ the extra `local`.
 """
 
 import sys
-from typing import Annotated
+from typing import Annotated, Final
 from uuid import UUID
 
 import typer
@@ -25,6 +25,12 @@ keys_app = typer.Typer(no_args_is_help=True, help="The API keys of organizations
 app.add_typer(topics_app, name="topics")
 app.add_typer(keys_app, name="keys")
 
+# An empty line keeps two lines of help apart.
+MCP_EXAMPLE: Final = """Example, in the configuration of an MCP host:
+
+{"mcpServers": {"lorebus": {"command": "lorebus", "args": ["mcp"], "env":
+
+{"LOREBUS_URL": "https://lorebus.example", "LOREBUS_API_KEY": "lrb_..."}}}}"""
 DatabaseUrl = Annotated[
     str | None,
     typer.Option(
@@ -61,6 +67,23 @@ def demo() -> None:
     from lorebus_ops.demo import demo as show  # noqa: PLC0415 - Needs the extra `local`.
 
     raise typer.Exit(show(default_home()))
+
+
+@app.command(epilog=MCP_EXAMPLE)
+def mcp() -> None:
+    """Serve MCP over standard input and output.
+
+    For agents and hosts that start their servers as programs; a gateway serves the same tools over HTTP at /mcp.
+
+    A gateway carries out every call: the one that LOREBUS_URL names, or else the running local stack's.
+
+    LOREBUS_API_KEY acts for an organization, LOREBUS_TOKEN for one agent session.
+
+    Give one of the two; with the local stack both may be left out, and its own key is used.
+    """
+    from lorebus_ops.mcp_stdio import serve  # noqa: PLC0415 - Slow to import.
+
+    raise typer.Exit(serve(Home(default_home()).running()))
 
 
 @app.command()

@@ -24,6 +24,7 @@ IN_THE_SPEC: Final = {
     ("DELETE", "/api/app/agents/memory/{entry_id}"): ("Bearer", {"204"}),
     ("POST", "/api/app/agents/memory/prune"): ("Bearer", {"202"}),
     ("POST", "/api/workflows/start"): ("Bearer", {"200", "202"}),
+    ("GET", "/api/workflows"): ("Bearer", {"200"}),
     ("GET", "/api/workflows/{workflow_id}"): ("Agent Bearer", {"200"}),
     ("GET", "/api/workflows/{workflow_id}/history"): ("Agent Bearer", {"200"}),
     ("GET", "/api/workflows/types"): ("", {"200"}),
