@@ -184,7 +184,7 @@ class Attempts:
                 token=run.token,
                 due_in_seconds=delay_seconds,
                 attempted=attempted,
-                state_data=DistillOutput(waiting_for=reason).model_dump_json(exclude_none=True),
+                state_data=DistillOutput(waiting_for=reason).model_dump_json(exclude_defaults=True),
             )
         DISTILLED.labels(run.model_profile or _UNNAMED, "retried" if attempted else "postponed").inc()
         _log.warning(

@@ -138,7 +138,7 @@ class ModelServer:
     now: int = 0
     """How many requests are in hand."""
 
-    _serving: set[asyncio.Task[None]] = field(default_factory=set)
+    _serving: dict[asyncio.Task[None], asyncio.StreamWriter] = field(default_factory=dict)
 
     @property
     def base_url(self) -> str:
@@ -156,14 +156,17 @@ class ModelServer:
     def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection."""
         task = asyncio.create_task(self._serve(reader, writer))
-        self._serving.add(task)
-        task.add_done_callback(self._serving.discard)
+        self._serving[task] = writer
+        task.add_done_callback(self._serving.pop)
 
     async def close(self) -> None:
         """Give up whatever is in hand."""
-        for task in self._serving:
+        serving = dict(self._serving)
+        for task, writer in serving.items():
             task.cancel()
-        await asyncio.gather(*self._serving, return_exceptions=True)
+            writer.transport.abort()
+        ended = (writer.wait_closed() for writer in serving.values())
+        await asyncio.gather(*serving, *ended, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError, asyncio.IncompleteReadError):
@@ -177,7 +180,9 @@ class ModelServer:
             finally:
                 self.now -= 1
                 watch.cancel()
-                writer.close()
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
 
 
 @asynccontextmanager

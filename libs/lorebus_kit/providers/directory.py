@@ -4,11 +4,15 @@ The rule that must not break: a profile that nobody has set up is an error that 
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from lorebus_kit.providers.errors import FailureReason, ProviderRefusedError
 from lorebus_kit.providers.port import Provider, TraceRules
 from lorebus_kit.providers.profiles import ModelProfile
 from lorebus_kit.providers.usage import UsageBook
+
+if TYPE_CHECKING:
+    from lorebus_kit.providers.openai_provider import OpenAIProvider
 
 
 class Providers:
@@ -18,7 +22,7 @@ class Providers:
         self._profiles = profiles
         self._usage = usage
         self._rules = TraceRules()
-        self._made: dict[str, Provider] = {}
+        self._made: dict[str, OpenAIProvider] = {}
 
     @property
     def profiles(self) -> Mapping[str, ModelProfile]:
@@ -45,3 +49,8 @@ class Providers:
 
             self._made[profile_name] = OpenAIProvider(profile_name, profile, self._usage)
         return self._made[profile_name]
+
+    async def close(self) -> None:
+        """Close the connections to all endpoints."""
+        for provider in self._made.values():
+            await provider.close()
