@@ -123,14 +123,17 @@ class BusProducer:
             )
             try:
                 await producer.start()
+                self._producer = producer
             except (KafkaError, OSError) as error:
                 _log.warning("broker away", extra={"error_type": type(error).__name__})
-                with contextlib.suppress(KafkaError, OSError):
-                    await producer.stop()
-                await pause(backoff.next_seconds(), self._stopping)
-            else:
-                self._producer = producer
+            finally:
+                # Also when we are told to stop meanwhile: half a producer leaves its tasks behind.
+                if self._producer is None:
+                    with contextlib.suppress(KafkaError, OSError):
+                        await producer.stop()
+            if self._producer is not None:
                 return
+            await pause(backoff.next_seconds(), self._stopping)
 
 
 async def _confirmed(

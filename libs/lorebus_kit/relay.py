@@ -13,7 +13,8 @@ from uuid import UUID, uuid4
 
 from lorebus_kit import metrics
 from lorebus_kit.backoff import Backoff, pause
-from lorebus_kit.bus import BusProducer, Record
+from lorebus_kit.bus import Record
+from lorebus_kit.subscription import Publisher
 from lorebus_store import outbox
 from lorebus_store.database import Database
 from lorebus_store.errors import TransientError
@@ -29,7 +30,7 @@ _log: Final = logging.getLogger(__name__)
 class Relay:
     """Publishes the outbox; any number of processes may run one."""
 
-    def __init__(self, database: Database, bus: BusProducer) -> None:
+    def __init__(self, database: Database, bus: Publisher) -> None:
         self._database = database
         self._bus = bus
         self._woken = asyncio.Event()
