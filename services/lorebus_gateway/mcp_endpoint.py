@@ -7,8 +7,9 @@ while it is loaded the other routes go on being answered.
 import asyncio
 import contextlib
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
+from pydantic import BaseModel, ConfigDict, StrictInt, StrictStr
 from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
@@ -21,6 +22,17 @@ from lorebus_store.errors import TransientError
 
 LOAD_SECONDS: Final = 20.0
 """How long the first clients wait for the SDK; it takes about two seconds."""
+
+
+class _Message(BaseModel):
+    """What is looked at of a message: as much as keeps the SDK from quoting one that is none."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    jsonrpc: Literal["2.0"]
+    method: StrictStr
+    id: StrictInt | StrictStr | None = None
+    params: dict[str, Any] | None = None
 
 
 class Transport(Protocol):
@@ -65,7 +77,7 @@ class McpEndpoint:
             return
         try:
             body = await read_body(scope, receive)
-            wire.load_json(body)
+            wire.parse(_Message, body)
             transport = await self._loaded()
         except KNOWN_ERRORS as error:
             await send_answer(problem_answer(error), send)

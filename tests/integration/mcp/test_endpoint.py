@@ -44,6 +44,9 @@ async def test_what_is_not_a_post_is_answered_with_the_method_that_is(gateway: A
         (b"{not json", {}, 422),
         (b'{"jsonrpc": "2.0", "id": 1, "id": 2, "method": "tools/list"}', {}, 422),
         (b"[" * 100_000, {}, 422),
+        (b'[{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}]', {}, 422),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": 5, "params": {"secret": "lrb_x"}}', {}, 422),
+        (b'{"jsonrpc": "2.0", "id": {"secret": "lrb_x"}, "method": "tools/list"}', {}, 422),
     ],
 )
 async def test_a_body_gets_the_verdict_of_every_other_body(
@@ -54,6 +57,7 @@ async def test_a_body_gets_the_verdict_of_every_other_body(
     assert answer.status_code == status
     assert answer.headers["content-type"] == "application/problem+json"
     assert answer.json()["status"] == status
+    assert "lrb_x" not in answer.text
 
 
 @pytest.mark.parametrize(
