@@ -16,18 +16,12 @@ if TYPE_CHECKING:
 
 
 class Providers:
-    """The providers of one process: each is made when it is first named, and kept with what it has learnt."""
+    """The providers of one process, each kept with what it has learnt of its endpoint."""
 
     def __init__(self, profiles: Mapping[str, ModelProfile], usage: UsageBook) -> None:
-        self._profiles = profiles
-        self._usage = usage
+        """Make them all; where there are models that takes seconds, so it is done before anything is consumed."""
         self._rules = TraceRules()
-        self._made: dict[str, OpenAIProvider] = {}
-
-    @property
-    def profiles(self) -> Mapping[str, ModelProfile]:
-        """The models that there are, by name."""
-        return self._profiles
+        self._models = _models(profiles, usage) if profiles else {}
 
     def of(self, profile_name: str | None) -> Provider:
         """The provider of this name; without one, the rules.
@@ -37,20 +31,22 @@ class Providers:
         """
         if profile_name is None:
             return self._rules
-        profile = self._profiles.get(profile_name)
-        if profile is None:
+        provider = self._models.get(profile_name)
+        if provider is None:
             raise ProviderRefusedError(
                 FailureReason.UNKNOWN_MODEL_PROFILE,
                 "the organization's model_profile names no model that LOREBUS_MODELS has",
             )
-        if profile_name not in self._made:
-            # A second's work, which a process without models need not do.
-            from lorebus_kit.providers.openai_provider import OpenAIProvider  # noqa: PLC0415  # The reason above.
-
-            self._made[profile_name] = OpenAIProvider(profile_name, profile, self._usage)
-        return self._made[profile_name]
+        return provider
 
     async def close(self) -> None:
         """Close the connections to all endpoints."""
-        for provider in self._made.values():
+        for provider in self._models.values():
             await provider.close()
+
+
+def _models(profiles: Mapping[str, ModelProfile], usage: UsageBook) -> "dict[str, OpenAIProvider]":
+    # The client is slow to import, and a process without models has no need of it.
+    from lorebus_kit.providers.openai_provider import OpenAIProvider  # noqa: PLC0415  # The reason above.
+
+    return {name: OpenAIProvider(name, profile, usage) for name, profile in profiles.items()}
