@@ -15,7 +15,7 @@ from uuid import UUID
 
 from lorebus_contracts.events import Event, PruneRequested, SaveRequested, SessionEnded
 from lorebus_contracts.workflows import WorkflowType
-from lorebus_kit.bus import Record
+from lorebus_kit.bus import Record, UnconfirmedError
 from lorebus_kit.emitting import outbox_row
 from lorebus_kit.run_ids import distill_run_id
 from lorebus_store import outbox, runs
@@ -55,10 +55,11 @@ class Bus(Protocol):
 
 
 class _Waiting(NamedTuple):
-    """An event that nobody has taken yet, and its bytes."""
+    """An event that nobody has taken yet, its bytes, and why the bus has not, if it was asked."""
 
     event: Event
     value: bytes
+    error: TransientError | None = None
 
 
 class Acceptor:
@@ -108,8 +109,14 @@ class Acceptor:
         waiting = [_Waiting(event, value) for event, value in zip(events, values, strict=True)]
         if self._mode is AcceptMode.BUS:
             waiting = await self._not_published(waiting)
-        if waiting:
+        if not waiting:
+            return
+        try:
             await self._store(waiting)
+        except TransientError:
+            # Whoever is told no sends it again as a new event: what the bus still holds must not arrive behind that.
+            if not await _all_confirmed_late(waiting):
+                raise
 
     async def note_run(self, event: Event) -> None:
         """Show the run of an event that the bus accepted already now, and not when its consumer comes to it.
@@ -127,7 +134,9 @@ class Acceptor:
             return waiting
         records = [Record(one.event.topic.name, one.event.key(), one.value) for one in waiting]
         errors = await self._bus.publish_all(records, timeout_seconds=self._publish_seconds)
-        failed = [one for one, error in zip(waiting, errors, strict=True) if error is not None]
+        failed = [
+            one._replace(error=error) for one, error in zip(waiting, errors, strict=True) if error is not None
+        ]
         if failed:
             self._bus_away_until = monotonic() + BUS_AWAY_SECONDS
             _log.warning("bus away, accepting through the store", extra={"records": len(failed)})
@@ -142,6 +151,13 @@ class Acceptor:
             # Our own relay is woken below: notifying transactions would have to commit one after the other.
             await outbox.add(connection, [outbox_row(one.event, one.value) for one in waiting], notify=False)
         self._wake_relay()
+
+
+async def _all_confirmed_late(waiting: Sequence[_Waiting]) -> bool:
+    """Whether the bus confirms each of them after all; at the answer none of them is on its way any more."""
+    errors = [one.error for one in waiting]
+    late = [await error.confirmed_late() for error in errors if isinstance(error, UnconfirmedError)]
+    return len(late) == len(errors) and all(late)
 
 
 def initiated_run(event: Event, value: bytes) -> InitiatedRun | None:

@@ -18,6 +18,8 @@ from lorebus_kit.backoff import Backoff, pause
 from lorebus_store.errors import TransientError
 
 PUBLISH_SECONDS: Final = 5.0
+GIVEN_UP_SECONDS: Final = 2 * PUBLISH_SECONDS
+"""When aiokafka tries a record no more: a request that began just before a record's time was up has as long again."""
 _log: Final = logging.getLogger(__name__)
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -31,6 +33,19 @@ class Record:
     key: bytes | None
     value: bytes | None
     headers: Headers = field(default=())
+
+
+class UnconfirmedError(TransientError):
+    """The broker has not confirmed a record in time; the client goes on trying for a few seconds more."""
+
+    def __init__(self, message: str, sent: "asyncio.Future[object]") -> None:
+        super().__init__(message)
+        self._sent = sent
+
+    async def confirmed_late(self) -> bool:
+        """Wait until the client has given up (at most 10 s) or has the confirmation after all; true for that."""
+        await asyncio.wait({self._sent}, timeout=GIVEN_UP_SECONDS)
+        return self._sent.done() and not self._sent.cancelled() and self._sent.exception() is None
 
 
 class BusProducer:
@@ -85,12 +100,22 @@ class BusProducer:
     async def publish_all(
         self, records: Sequence[Record], *, timeout_seconds: float = PUBLISH_SECONDS
     ) -> tuple[TransientError | None, ...]:
-        """Publish records in the order given, many in flight at once; per record None or why it is not confirmed."""
+        """Publish records in the order given, many in flight at once; per record None or why it is not confirmed.
+
+        Behind a record that the client did not take, none of its key is sent, so that the key's order is kept.
+        """
         producer = self._producer
         if producer is None:
             return (TransientError("the broker has not answered yet"),) * len(records)
         deadline = asyncio.get_running_loop().time() + timeout_seconds
-        pending = [await self._send(producer, record, deadline) for record in records]
+        pending: list[asyncio.Future[object] | TransientError] = []
+        broken: dict[tuple[str, bytes | None], TransientError] = {}
+        for record in records:
+            key = (record.topic, record.key)
+            sent = broken.get(key) or await self._send(producer, record, deadline)
+            if isinstance(sent, TransientError):
+                broken[key] = sent
+            pending.append(sent)
         return tuple([await _confirmed(item, deadline) for item in pending])
 
     async def _send(
@@ -146,7 +171,7 @@ async def _confirmed(
             await asyncio.shield(sent)
     except (KafkaError, TimeoutError) as error:
         sent.add_done_callback(_read_exception)
-        return TransientError(f"the broker did not confirm a record: {type(error).__name__}")
+        return UnconfirmedError(f"the broker did not confirm a record: {type(error).__name__}", sent)
     return None
 
 
