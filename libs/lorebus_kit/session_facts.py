@@ -4,7 +4,7 @@ The rule that must not break: a session is of one agent config and, once a runti
 event that says otherwise is rejected, and nothing is written for it: it would make one caller's session another's.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, TypeAlias
 from uuid import UUID
 
@@ -25,19 +25,29 @@ SessionKey: TypeAlias = tuple[UUID, UUID]
 
 
 async def refusals(
-    connection: Connection, events: Sequence[SessionEvent], known: Mapping[ConfigPair, ScopeSettings]
+    connection: Connection,
+    events: Sequence[SessionEvent],
+    known: Mapping[ConfigPair, ScopeSettings],
+    *,
+    erased: Collection[UUID] = (),
 ) -> tuple[Rejected | None, ...]:
     """For each event why nothing may be written for it, or None; of the others, what they tell of sessions is kept.
 
     Where events are the first to speak of a session, the first of them decides whose it is. For an agent config that
-    nobody knows nothing is kept.
+    nobody knows nothing is kept, nor of the events whose ids are `erased`, which are not refused either.
     """
-    heard = [event for event in events if known[_pair(event)].organization_known]
+    heard = [
+        event
+        for event in events
+        if known[_pair(event)].organization_known and event.event_id not in erased
+    ]
     before = await sessions.known(connection, set(map(_key, heard)))
     telling = [event for event in heard if known[_pair(event)].config_known and _fits(event, before)]
     await sessions.learn(connection, map(_learnt, telling))
     after = await sessions.known(connection, set(map(_key, heard)))
-    return tuple(_refusal(event, known[_pair(event)], after) for event in events)
+    return tuple(
+        None if event.event_id in erased else _refusal(event, known[_pair(event)], after) for event in events
+    )
 
 
 def _refusal(

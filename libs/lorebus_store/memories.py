@@ -18,7 +18,7 @@ from lorebus_domain.fingerprint import FINGERPRINT_VERSION
 from lorebus_domain.saving import FoldedEntry
 from lorebus_domain.terms import TERMS_VERSION
 from lorebus_domain.visibility import MemoryScope
-from lorebus_store import candidates, locks, pruning
+from lorebus_store import candidates, locks, pruning, recalls
 from lorebus_store.locks import ConfigPair
 from lorebus_store.statements import Statement
 
@@ -337,8 +337,9 @@ async def delete_entry(conn: AsyncConnection, organization_uuid: UUID, entry_id:
     config = await _CONFIG_OF.value(conn, key)
     if config is None:
         return None
-    await share_configs(conn, [(organization_uuid, config)])
+    await lock_config(conn, (organization_uuid, config))
     row = await _DELETE.row(conn, key)
+    await recalls.forget_entries(conn, organization_uuid, [entry_id])
     return None if row is None else DeletedEntry(*row)
 
 

@@ -1,10 +1,11 @@
 """Recalls: what each answered load handed out and what it left out, for receipts and labels.
 
-The rule that must not break: a recall is recorded once, whole, and never changed. Its label is its session's, joined
-when it is read, so that a late rating needs no rewriting (SPEC.md section 5, "Labels").
+The rule that must not break: what a recall handed out is recorded once, whole, and told the same ever after. Its label
+is its session's, joined when it is read, so that a late rating needs no rewriting (SPEC.md section 5, "Labels"). No row
+points at an entry that was deleted or erased: what the receipt tells of it is then kept with the recall.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple
@@ -87,15 +88,33 @@ class Receipt:
     entries: tuple[ReceiptEntry, ...]
 
 
+# What a receipt tells of entries `e` that are gone, as an array of JSON objects.
+_AS_GONE: Final = """jsonb_agg(jsonb_build_object(
+    'memory_id', e.memory_id, 'rank', e.rank, 'score', e.score, 'relevance', e.relevance,
+    'importance', e.importance, 'recency', e.recency
+) ORDER BY e.rank)"""
+# An entry that is gone by now gets no row.
 _RECORD: Final = Statement(
-    """
-    WITH recorded AS (
+    f"""
+    WITH told AS MATERIALIZED (
+        SELECT e.*, m.id IS NOT NULL AS is_there
+        FROM unnest(
+            CAST(:entry_organizations AS uuid[]), CAST(:entry_recalls AS uuid[]), CAST(:memories AS uuid[]),
+            CAST(:ranks AS integer[]), CAST(:scores AS double precision[]), CAST(:relevances AS double precision[]),
+            CAST(:importances AS double precision[]), CAST(:recencies AS double precision[])
+        ) AS e (organization_uuid, recall_id, memory_id, rank, score, relevance, importance, recency)
+        LEFT JOIN lorebus.memories m ON m.organization_uuid = e.organization_uuid AND m.id = e.memory_id
+    ), gone AS (
+        SELECT e.organization_uuid, e.recall_id, {_AS_GONE} AS entries FROM told e
+        WHERE NOT e.is_there GROUP BY e.organization_uuid, e.recall_id
+    ), recorded AS (
         INSERT INTO lorebus.recalls
             (organization_uuid, recall_id, pack_id, session_uuid, agent_config_uuid, caller_kind, principal_ref,
-            requested_strategy, strategy, cue, top_k, budget_used_chars, entry_count, occurred_at, passed_over)
+            requested_strategy, strategy, cue, top_k, budget_used_chars, entry_count, occurred_at, passed_over,
+            gone_entries)
         SELECT organization_uuid, recall_id, pack_id, session_uuid, agent_config_uuid, caller_kind, principal_ref,
             requested_strategy, strategy, cue, top_k, budget_used_chars, entry_count, occurred_at,
-            CAST(passed_over AS jsonb)
+            CAST(passed_over AS jsonb), coalesce(gone.entries, '[]')
         FROM unnest(
             CAST(:organizations AS uuid[]), CAST(:recalls AS uuid[]), CAST(:packs AS uuid[]),
             CAST(:sessions AS uuid[]), CAST(:configs AS uuid[]), CAST(:kinds AS text[]), CAST(:principals AS text[]),
@@ -104,18 +123,14 @@ _RECORD: Final = Statement(
             CAST(:passed_over AS text[])
         ) AS r (organization_uuid, recall_id, pack_id, session_uuid, agent_config_uuid, caller_kind, principal_ref,
             requested_strategy, strategy, cue, top_k, budget_used_chars, entry_count, occurred_at, passed_over)
+        LEFT JOIN gone USING (organization_uuid, recall_id)
         ON CONFLICT (organization_uuid, recall_id) DO NOTHING
         RETURNING organization_uuid, recall_id
     ), entries AS (
         INSERT INTO lorebus.recall_entries
             (organization_uuid, recall_id, memory_id, rank, score, relevance, importance, recency)
         SELECT organization_uuid, recall_id, e.memory_id, e.rank, e.score, e.relevance, e.importance, e.recency
-        FROM unnest(
-            CAST(:entry_organizations AS uuid[]), CAST(:entry_recalls AS uuid[]), CAST(:memories AS uuid[]),
-            CAST(:ranks AS integer[]), CAST(:scores AS double precision[]), CAST(:relevances AS double precision[]),
-            CAST(:importances AS double precision[]), CAST(:recencies AS double precision[])
-        ) AS e (organization_uuid, recall_id, memory_id, rank, score, relevance, importance, recency)
-        JOIN recorded USING (organization_uuid, recall_id)
+        FROM told e JOIN recorded USING (organization_uuid, recall_id) WHERE e.is_there
         ON CONFLICT DO NOTHING
     )
     SELECT organization_uuid, recall_id FROM recorded
@@ -125,7 +140,8 @@ _RECEIPT: Final = Statement(
     """
     SELECT r.organization_uuid, r.recall_id, r.pack_id, r.session_uuid, r.agent_config_uuid, r.caller_kind,
         r.principal_ref, r.requested_strategy, r.strategy, r.cue, r.top_k, r.budget_used_chars, r.occurred_at,
-        r.passed_over, s.outcome, s.ended_at, s.ended_event_id, s.quality_score, s.rated_at, s.rated_event_id
+        r.passed_over, s.outcome, s.ended_at, s.ended_event_id, s.quality_score, s.rated_at, s.rated_event_id,
+        r.gone_entries
     FROM lorebus.recalls r
     LEFT JOIN lorebus.sessions s ON s.organization_uuid = r.organization_uuid AND s.session_uuid = r.session_uuid
     WHERE r.organization_uuid = :organization_uuid AND (r.recall_id = :id OR r.pack_id = :id)
@@ -139,6 +155,22 @@ _ENTRIES: Final = Statement(
     LEFT JOIN lorebus.memories m ON m.organization_uuid = e.organization_uuid AND m.id = e.memory_id
     WHERE e.organization_uuid = :organization_uuid AND e.recall_id = :recall_id
     ORDER BY e.rank
+    """
+)
+
+
+_FORGET_ENTRIES: Final = Statement(
+    f"""
+    WITH gone AS (
+        DELETE FROM lorebus.recall_entries
+        WHERE organization_uuid = :organization_uuid AND memory_id = ANY(CAST(:memories AS uuid[]))
+        RETURNING recall_id, memory_id, rank, score, relevance, importance, recency
+    ), kept AS (
+        UPDATE lorebus.recalls r SET gone_entries = r.gone_entries || told.entries
+        FROM (SELECT e.recall_id, {_AS_GONE} AS entries FROM gone e GROUP BY e.recall_id) AS told
+        WHERE r.organization_uuid = :organization_uuid AND r.recall_id = told.recall_id
+    )
+    SELECT count(*) FROM gone
     """
 )
 
@@ -162,8 +194,21 @@ async def receipt(conn: AsyncConnection, organization_uuid: UUID, recall_or_pack
     if row is None:
         return None
     key = {"organization_uuid": organization_uuid, "recall_id": row[1]}
-    entries = await _ENTRIES.rows(conn, key)
-    return Receipt(*(*row, tuple(map(ReceiptEntry._make, entries))))
+    entries = [ReceiptEntry._make(entry) for entry in await _ENTRIES.rows(conn, key)]
+    *told, gone = row
+    entries += map(_gone_entry, gone)
+    return Receipt(*(*told, tuple(sorted(entries, key=lambda entry: entry.rank))))
+
+
+async def forget_entries(conn: AsyncConnection, organization_uuid: UUID, memory_ids: Collection[UUID]) -> int:
+    """Take entries that are deleted out of all recalls, whose receipts still tell of them; how many rows went."""
+    values = {"organization_uuid": organization_uuid, "memories": list(memory_ids)}
+    rows: int = await _FORGET_ENTRIES.value(conn, values)
+    return rows
+
+
+def _gone_entry(told: Mapping[str, Any]) -> ReceiptEntry:
+    return ReceiptEntry(**{**told, "memory_id": UUID(told["memory_id"])}, text=None)
 
 
 def _recall_values(recalls: Sequence[RecordedRecall]) -> dict[str, object]:

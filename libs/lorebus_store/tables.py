@@ -53,6 +53,7 @@ _FALSE: Final = text("false")
 _NOW: Final = text("now()")
 _ZERO: Final = text("0")
 _ACTIVE: Final = text("state = 'active'")
+_OF_SOMEBODY: Final = text("principal_ref IS NOT NULL")
 
 
 def _required(name: str, kind: Any, default: Any = None) -> Column[Any]:  # noqa: ANN401  # As Column's own.
@@ -145,6 +146,7 @@ sessions: Final = Table(
     _time("rated_at"),
     _optional("rated_event_id", UUID),
     _key("organization_uuid", "session_uuid"),
+    Index("sessions_principal", "organization_uuid", "principal_ref", postgresql_where=_OF_SOMEBODY),
 )
 
 memories: Final = Table(
@@ -182,6 +184,8 @@ memories: Final = Table(
     _required("state", Text, text("'active'")),
     _optional("quarantine_reason", Text),
     _required("echo_count", INTEGER, _ZERO),
+    _required("moved_success_count", BIGINT, _ZERO),
+    _required("moved_failed_count", BIGINT, _ZERO),
     _key("organization_uuid", "id"),
     UniqueConstraint(
         "organization_uuid",
@@ -282,9 +286,11 @@ recalls: Final = Table(
     _required("passed_over", JSONB),
     _required("occurred_at", DateTime(timezone=True)),
     _made("recorded_at"),
+    _required("gone_entries", JSONB, text("'[]'")),
     _key("organization_uuid", "recall_id"),
     Index("recalls_pack", "organization_uuid", "pack_id", postgresql_where=text("pack_id IS NOT NULL")),
     Index("recalls_session", "organization_uuid", "session_uuid"),
+    Index("recalls_principal", "organization_uuid", "principal_ref", postgresql_where=_OF_SOMEBODY),
 )
 
 recall_entries: Final = Table(
@@ -378,6 +384,20 @@ rate_windows: Final = Table(
     _required("taken", INTEGER),
     _required("granted", INTEGER),
     _key("organization_uuid", "credential"),
+)
+
+erasures: Final = Table(
+    "erasures",
+    metadata,
+    _required("organization_uuid", UUID),
+    _required("id", UUID),
+    _required("subject_kind", Text),
+    _required("subject_hash", BYTEA),
+    _optional("agent_config_uuid", UUID),
+    _required("erased_at", DateTime(timezone=True)),
+    _required("counts", JSONB),
+    _key("organization_uuid", "id"),
+    Index("erasures_subject", "organization_uuid", "subject_hash"),
 )
 
 outbox: Final = Table(

@@ -22,13 +22,15 @@ from lorebus_kit.verdicts import (
 from lorebus_store import memories, outbox, runs, settings
 from lorebus_store.database import Connection
 from lorebus_store.errors import TransientError
-from lorebus_store.locks import ConfigPair, lock_order
+from lorebus_store.locks import ConfigPair, lock_order, share_organizations
 from lorebus_store.run_rows import FinishedRun, RunKey, Step
 
 
 async def on_prune_requested(connection: Connection, events: Sequence[Event]) -> Sequence[Verdict]:
     """Prune each config that a batch names; one verdict an event."""
     requests = [event for event in events if isinstance(event, PruneRequested)]
+    # Locks of organizations come before any of an agent config (`lorebus_store.locks`).
+    await share_organizations(connection, {event.organization_uuid for event in requests})
     known = await settings.load_settings(connection, {_pair(event) for event in requests})
     done = await runs.known_runs(connection, [_run_key(event) for event in requests])
     verdicts: list[Verdict] = []

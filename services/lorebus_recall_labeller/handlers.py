@@ -19,6 +19,7 @@ from lorebus_contracts.events import (
 )
 from lorebus_domain.labelling import label_of_outcome
 from lorebus_kit.emitting import memory_changed, outbox_row
+from lorebus_kit.erased import SKIPPED, erased_events
 from lorebus_kit.session_facts import refusals
 from lorebus_kit.verdicts import UNKNOWN_AGENT_CONFIG, Applied, Duplicate, Skipped, Verdict
 from lorebus_store import inbox, memories, outbox, recalls, sessions, settings
@@ -35,12 +36,13 @@ _EventT = TypeVar("_EventT", bound=Event)
 async def on_session_events(connection: Connection, events: Sequence[Event]) -> Sequence[Verdict]:
     """Record the recalls of a batch, count what they handed out, keep outcomes and ratings; one verdict an event."""
     told = [event for event in events if isinstance(event, SessionEnded | SessionRated | RecallRecorded)]
+    erased = await erased_events(connection, told)
     known = await settings.load_settings(connection, {_pair(event) for event in told})
-    refused = await refusals(connection, told, known)
+    refused = await refusals(connection, told, known, erased=erased)
     writable = [
         event
         for event, refusal in zip(told, refused, strict=True)
-        if refusal is None and known[_pair(event)].config_known
+        if refusal is None and known[_pair(event)].config_known and event.event_id not in erased
     ]
     claimed = await inbox.claim_events(
         connection, CONSUMER, [(event.organization_uuid, event.event_id) for event in writable]
@@ -51,6 +53,8 @@ async def on_session_events(connection: Connection, events: Sequence[Event]) -> 
         key = (event.organization_uuid, event.event_id)
         if refusal is not None:
             verdicts.append(refusal)
+        elif event.event_id in erased:
+            verdicts.append(SKIPPED)
         elif not known[_pair(event)].config_known:
             verdicts.append(Skipped(UNKNOWN_AGENT_CONFIG))
         elif key in claimed:
@@ -67,6 +71,8 @@ async def _store(connection: Connection, due: Sequence[Event]) -> None:
     ended, rated, recalled = _of(due, SessionEnded), _of(due, SessionRated), _of(due, RecallRecorded)
     by_end = await sessions.apply_outcomes(connection, [_outcome(event) for event in ended])
     by_rating = await sessions.apply_ratings(connection, [_rating(event) for event in rated])
+    # Whoever deletes an entry does it alone: a recall is recorded either before it or without it.
+    await memories.share_configs(connection, {_pair(event) for event in recalled})
     recorded = await recalls.record(connection, [_recall(event) for event in recalled])
     await memories.count_accesses(
         connection, _accesses(event for event in recalled if event.event_id in recorded)
