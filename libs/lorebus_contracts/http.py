@@ -25,6 +25,7 @@ from lorebus_contracts.fields import (
 from lorebus_contracts.wire import WireModel
 from lorebus_contracts.workflows import State, WorkflowType
 from lorebus_domain import policy
+from lorebus_domain.quarantine import EntryState
 from lorebus_domain.recall import PackReach, Strategy
 
 MAX_PAGE: Final = 1_000_000
@@ -113,6 +114,9 @@ class MemoryQuery(WireModel):
     agent_config_uuid: Uuid = Field(description="Whose entries.")
     min_importance: Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)] | None = Field(
         default=None, description="Only entries of at least this importance."
+    )
+    state: EntryState = Field(
+        default=EntryState.ACTIVE, description="`active`: what is recalled; `quarantined`: what is held back."
     )
     page: Annotated[int, Field(ge=1, le=MAX_PAGE), _whole_number(1, MAX_PAGE)] = Field(
         default=1, description="Which page; past the end it is empty."

@@ -11,6 +11,7 @@ from lorebus_contracts.http import AgentConfigBody, OrganizationBody
 from lorebus_contracts.wire import WireModel
 from lorebus_contracts.workflows import State, StateDescriptor, Transition, WorkflowType
 from lorebus_domain.labelling import Label
+from lorebus_domain.quarantine import EntryState
 from lorebus_domain.recall import RecallSkip, Strategy
 
 
@@ -68,9 +69,14 @@ class MemoryItem(WireModel):
     text: str = Field(description="What is remembered.")
     importance: float = Field(description="From 0 to 1.")
     reinforcement_count: int = Field(description="How often it was saved again.")
+    echo_count: int = Field(
+        description="How many of its saves were of a lesson that its own session had recalled."
+    )
     access_count: int = Field(description="How often it was handed out.")
     created_at: datetime = Field(description="When it was first saved.")
     updated_at: datetime = Field(description="When it was last saved.")
+    state: EntryState = Field(description="`active`, or `quarantined`: held back and never recalled.")
+    held_for: str | None = Field(description="Why it is, or was, held back; null if it never was.")
 
 
 class MemoryPage(WireModel):

@@ -15,6 +15,13 @@ from typing import Final
 from lorebus_domain.redaction import redact
 
 
+class EntryState(StrEnum):
+    """Whether an entry is memory, or held back."""
+
+    ACTIVE = "active"
+    QUARANTINED = "quarantined"
+
+
 class QuarantineReason(StrEnum):
     """Why a lesson is held."""
 

@@ -6,21 +6,14 @@ two are kept apart for good, and go with their entry.
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from enum import StrEnum
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from lorebus_domain.evidence import EvidenceKind
 from lorebus_domain.fingerprint import FINGERPRINT_VERSION
 from lorebus_store.statements import Statement
-
-
-class EvidenceKind(StrEnum):
-    """Whether a session taught a lesson by itself, or gave back what it had been handed."""
-
-    OWN = "own"
-    ECHO = "echo"
 
 
 class NewEvidence(NamedTuple):

@@ -17,11 +17,12 @@ from lorebus_contracts.http_answers import (
     OrganizationAnswer,
     Receipt,
 )
+from lorebus_domain.quarantine import EntryState
 from lorebus_gateway.errors import NotFoundError
 from lorebus_gateway.known_scopes import require_agent_config
 from lorebus_gateway.receipts import receipt_answer
 from lorebus_kit.emitting import outbox_row
-from lorebus_store import memories, outbox, recalls, settings
+from lorebus_store import memories, outbox, quarantine, recalls, settings
 from lorebus_store.database import Database
 from lorebus_store.memories import EntryDetails
 
@@ -87,14 +88,15 @@ class Administration:
         return _config_answer(agent_config_uuid, kept)
 
     async def list_memory(self, organization_uuid: UUID, query: MemoryQuery) -> MemoryPage:
-        """A page of an agent config's entries, highest importance first.
+        """A page of an agent config's entries, or of what it holds back, highest importance first.
 
         Raises:
             NotFoundError: the organization has no such config.
         """
         async with self._database.read() as connection:
             await require_agent_config(connection, organization_uuid, query.agent_config_uuid)
-            page = await memories.list_page(
+            listed = memories.list_page if query.state is EntryState.ACTIVE else quarantine.list_held
+            page = await listed(
                 connection,
                 organization_uuid,
                 query.agent_config_uuid,
@@ -103,7 +105,7 @@ class Administration:
                 per_page=query.per_page,
             )
         return MemoryPage(
-            items=tuple(map(_item, page.items)),
+            items=tuple(map(memory_item, page.items)),
             page=query.page,
             per_page=query.per_page,
             total=page.total,
@@ -165,7 +167,8 @@ def _config_answer(agent_config_uuid: UUID, kept: settings.ConfigSettings) -> Ag
     )
 
 
-def _item(entry: EntryDetails) -> MemoryItem:
+def memory_item(entry: EntryDetails) -> MemoryItem:
+    """An entry as its organization sees it."""
     return MemoryItem(
         id=entry.id,
         agent_config_uuid=entry.agent_config_uuid,
@@ -173,7 +176,10 @@ def _item(entry: EntryDetails) -> MemoryItem:
         text=entry.text,
         importance=entry.importance,
         reinforcement_count=entry.reinforcement_count,
+        echo_count=entry.echo_count,
         access_count=entry.access_count,
         created_at=entry.created_at,
         updated_at=entry.updated_at,
+        state=EntryState(entry.state),
+        held_for=entry.quarantine_reason,
     )

@@ -13,6 +13,7 @@ from typing import Final
 from pydantic_settings import BaseSettings
 
 from lorebus_kit.env_example import env_example
+from lorebus_kit.providers.usage import ModelSettings
 from lorebus_kit.settings import ConsumerSettings, ServiceSettings
 
 SERVICES: Final = (
@@ -36,7 +37,7 @@ TO_FILL_IN: Final = ("LOREBUS_TOKEN_SECRETS",)
 def all_settings() -> tuple[type[BaseSettings], ...]:
     """The settings classes of the kit, then of each service that has any."""
     of_services = (cls for service in SERVICES for cls in _settings_of(service))
-    return (ServiceSettings, ConsumerSettings, *of_services)
+    return (ServiceSettings, ConsumerSettings, ModelSettings, *of_services)
 
 
 def whole_example() -> str:

@@ -9,13 +9,14 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from lorebus_contracts.events import Origin, SaveRequested
+from lorebus_domain.evidence import EvidenceKind
 from lorebus_domain.quarantine import QuarantineReason, quarantine_reason
 from lorebus_domain.saving import KeptEntry
 from lorebus_domain.visibility import MemoryScope
 from lorebus_kit.metrics import HELD
 from lorebus_store import evidence
 from lorebus_store.database import Connection
-from lorebus_store.evidence import EvidenceKind, NewEvidence
+from lorebus_store.evidence import NewEvidence
 from lorebus_store.memories import Upserted
 
 _NOTHING: Final[frozenset[bytes]] = frozenset()

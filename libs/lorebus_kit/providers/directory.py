@@ -24,12 +24,12 @@ class Providers:
         self._models = _models(profiles, usage) if profiles else {}
 
     def of(self, profile_name: str | None) -> Provider:
-        """The provider of this name; without one, the rules.
+        """The provider of this name; without one, or by their own name, the rules.
 
         Raises:
             ProviderRefusedError: there is no such profile.
         """
-        if profile_name is None:
+        if profile_name is None or profile_name == self._rules.name:
             return self._rules
         provider = self._models.get(profile_name)
         if provider is None:

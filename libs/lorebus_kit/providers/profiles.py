@@ -21,6 +21,8 @@ from pydantic import (
 )
 from pydantic_settings import NoDecode
 
+from lorebus_domain.trace_rules import RULES_NAME
+
 DEADLINE_SECONDS: Final = 60.0
 CALLS_AT_ONCE: Final = 2
 _NAME: Final = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -81,6 +83,8 @@ def _read(value: object) -> object:
 def _profile(name: object, given: object) -> ModelProfile:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ValueError("a profile's name has 1 to 64 letters, digits, dots, dashes and underscores")
+    if name == RULES_NAME:
+        raise ValueError(f"{name} is the name of the built-in rules")
     if isinstance(given, ModelProfile):
         return given
     try:

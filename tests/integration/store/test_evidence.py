@@ -3,10 +3,11 @@
 from typing import Final
 from uuid import UUID, uuid4
 
+from lorebus_domain.evidence import EvidenceKind
 from lorebus_domain.visibility import MemoryScope
 from lorebus_store import evidence, memories, recalls
 from lorebus_store.database import Connection, Database
-from lorebus_store.evidence import EvidenceKind, NewEvidence
+from lorebus_store.evidence import NewEvidence
 from lorebus_store.memories import EntrySource
 from lorebus_store.recalls import HandedOut, RecordedRecall
 from tests.integration.store.builders import (

@@ -72,6 +72,7 @@ def test_a_profile_says_everything_that_it_was_told(monkeypatch: pytest.MonkeyPa
         ("{not json sk-secret", "must be a JSON object of profiles by name"),
         (["sk-secret"], "must be a JSON object of profiles by name"),
         ({"a b": ENDPOINT}, "a profile's name has 1 to 64 letters"),
+        ({"trace-rules": ENDPOINT}, "trace-rules is the name of the built-in rules"),
         ({"x": {"model": "m", "api_key": "sk-secret"}}, "x.base_url: Field required"),
         ({"x": ENDPOINT | {"base_url": "ftp://host/sk-secret"}}, "x.base_url: must begin with https://"),
         (
