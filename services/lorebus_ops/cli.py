@@ -5,6 +5,7 @@ the extra `local`.
 """
 
 import sys
+from pathlib import Path
 from typing import Annotated, Final
 from uuid import UUID
 
@@ -22,8 +23,10 @@ app = typer.Typer(
 )
 topics_app = typer.Typer(no_args_is_help=True, help="The topics of the broker.")
 keys_app = typer.Typer(no_args_is_help=True, help="The API keys of organizations.")
+distill_app = typer.Typer(no_args_is_help=True, help="Distilling sessions.")
 app.add_typer(topics_app, name="topics")
 app.add_typer(keys_app, name="keys")
+app.add_typer(distill_app, name="distill")
 
 # An empty line keeps two lines of help apart.
 MCP_EXAMPLE: Final = """Example, in the configuration of an MCP host:
@@ -120,6 +123,20 @@ def create(
     from lorebus_ops.administration import create_api_key  # noqa: PLC0415 - Slow to import.
 
     raise typer.Exit(create_api_key(database_url or _local().database_url, organization, name=name))
+
+
+@distill_app.command("try")
+def try_session(
+    session: Annotated[Path, typer.Option(help="A session.ended event as JSON, or a file with one a line.")],
+    line: Annotated[int, typer.Option(min=1, help="Which line of such a file.")] = 1,
+    profile: Annotated[
+        str | None, typer.Option(help="A model of LOREBUS_MODELS; left out, the built-in rules.")
+    ] = None,
+) -> None:
+    """Show the prompt, the answer and the lessons of a session; saves nothing and needs no stack."""
+    from lorebus_ops.distill_try import try_distill  # noqa: PLC0415 - Slow to import.
+
+    raise typer.Exit(try_distill(session, line=line, profile=profile))
 
 
 def _local() -> LocalInfo:
