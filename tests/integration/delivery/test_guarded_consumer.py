@@ -11,6 +11,7 @@ from aiokafka.errors import CorruptRecordException, KafkaError
 from lorebus_contracts.topics import PRUNE_REQUESTED
 from lorebus_kit.guarded_consumer import GuardedConsumer, GuardedRecords
 from tests.support.poison import MARKED_NAME, undecodable_names
+from tests.support.waiting import until
 from tests.support.wire import Wire
 
 TOPIC = PRUNE_REQUESTED.name
@@ -49,6 +50,11 @@ async def read(
 
 def offsets(records: list[ConsumerRecord], partition: int) -> list[int]:
     return [record.offset for record in records if record.partition == partition]
+
+
+async def fetched(consumer: GuardedConsumer, tp: TopicPartition) -> None:
+    """Wait until records of the partition have arrived, which nobody has taken yet."""
+    await until(lambda: tp in consumer._fetcher._records, what="the partition is fetched")
 
 
 async def send_with_bad_names(wire: Wire, *, bad: set[int]) -> None:
@@ -105,9 +111,15 @@ def damage(value: bytes, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 async def test_a_batch_that_arrives_damaged_costs_no_record_of_any_partition(
-    wire: Wire, consumer: GuardedConsumer, monkeypatch: pytest.MonkeyPatch
+    wire: Wire, consumer: GuardedConsumer, topics: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    intact, damaged = (TopicPartition(topics + TOPIC, partition) for partition in (0, 1))
+    consumer.pause(intact, damaged)
     await send_with_bad_names(wire, bad=set())
+    # The call that meets the damage has taken the other partition's records already.
+    for tp in (intact, damaged):
+        consumer.resume(tp)
+        await fetched(consumer, tp)
     with damage(b"value 6", monkeypatch):
         records = await read(consumer, 20)
     assert offsets(records, 0) == list(range(10))
