@@ -133,11 +133,14 @@ _BY_TYPE: Final = Statement(
     """
 )
 # While the outbox is behind, nothing is stale: the record is still on its way, and one more would only queue up.
+# A run that was swept waits as long again as it has waited altogether: while its consumer is down for hours, each run
+# is put on the bus a few times and not a few thousand times.
 _SWEEP_STALE: Final = Statement(
     f"""
     WITH stale AS (
         SELECT organization_uuid, id FROM lorebus.workflow_runs
         WHERE state_name = 'initiated' AND updated_at < now() - CAST(:older_than AS interval)
+            AND updated_at < now() - least(updated_at - created_at, interval '1 hour')
             AND NOT EXISTS (
                 SELECT FROM (SELECT created_at FROM lorebus.outbox ORDER BY id LIMIT 1) AS oldest
                 WHERE oldest.created_at < now() - CAST(:older_than AS interval)

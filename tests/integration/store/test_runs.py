@@ -5,6 +5,8 @@ import json
 from datetime import timedelta
 from uuid import UUID, uuid4
 
+import pytest
+
 from lorebus_contracts.workflows import FailureOutput, State, WorkflowType
 from lorebus_store import outbox, runs
 from lorebus_store.database import Connection, Database
@@ -176,12 +178,29 @@ async def test_a_run_that_stays_accepted_is_swept_once_in_a_while(database: Data
         await runs.insert_initiated(conn, initiated_run(UUID(int=8)))
         await run_sql(
             conn,
-            "UPDATE lorebus.workflow_runs SET updated_at = now() - interval '2 minutes' WHERE id = :id",
+            "UPDATE lorebus.workflow_runs SET updated_at = now() - interval '2 minutes',"
+            " created_at = now() - interval '2 minutes' WHERE id = :id",
             id=RUN,
         )
         swept = await runs.stale_initiated(conn, minute, 10)
         assert await runs.stale_initiated(conn, minute, 10) == ()
     assert swept == (StaleRun(ORGANIZATION, RUN, WorkflowType.MEMORY_SAVE, CONFIG, SESSION, b"exactly this"),)
+
+
+@pytest.mark.parametrize(("seconds", "swept_again"), [(41, True), (39, False)])
+async def test_a_run_that_was_swept_waits_as_long_again_as_it_has_waited(
+    database: Database, seconds: int, *, swept_again: bool
+) -> None:
+    async with database.begin() as conn:
+        await runs.insert_initiated(conn, initiated_run(RUN))
+        await run_sql(
+            conn,
+            "UPDATE lorebus.workflow_runs SET updated_at = now() - make_interval(secs => :seconds),"
+            " created_at = now() - make_interval(secs => :seconds + 40)",
+            seconds=seconds,
+        )
+        swept = await runs.stale_initiated(conn, timedelta(seconds=20), 10)
+    assert [run.id for run in swept] == ([RUN] if swept_again else [])
 
 
 async def test_nothing_is_swept_while_the_outbox_is_behind(database: Database) -> None:
