@@ -64,11 +64,32 @@ METHOD_NOT_ALLOWED: Final = ProblemKind(
     "method-not-allowed", 405, "Method not allowed", "See the Allow header for the methods of this path."
 )
 CONFLICT: Final = ProblemKind("conflict", 409, "Conflict", "What is there already says otherwise.")
+KEY_REUSED: Final = ProblemKind(
+    "idempotency-key-reused",
+    409,
+    "Idempotency-Key used before",
+    "This Idempotency-Key came with another body before; take a new one for a new request.",
+)
+IN_HAND: Final = ProblemKind(
+    "request-in-hand",
+    409,
+    "Request in hand",
+    "The first request with this Idempotency-Key is not answered yet; send the same again in a moment.",
+)
 BODY_TOO_LARGE: Final = ProblemKind(
     "body-too-large", 413, "Body too large", "A body may have at most 1048576 bytes."
 )
 UNSUPPORTED_MEDIA_TYPE: Final = ProblemKind(
-    "unsupported-media-type", 415, "Unsupported media type", "Send the body as application/json in UTF-8."
+    "unsupported-media-type",
+    415,
+    "Unsupported media type",
+    "Send the body as application/json in UTF-8, and not packed.",
+)
+TOO_MANY_REQUESTS: Final = ProblemKind(
+    "too-many-requests",
+    429,
+    "Too many requests",
+    "These credentials have asked for as much as they may; go on after the seconds in Retry-After.",
 )
 INTERNAL: Final = ProblemKind(
     "internal",
@@ -90,9 +111,12 @@ KINDS: Final = (
     NOT_FOUND,
     METHOD_NOT_ALLOWED,
     CONFLICT,
+    KEY_REUSED,
+    IN_HAND,
     BODY_TOO_LARGE,
     UNSUPPORTED_MEDIA_TYPE,
+    TOO_MANY_REQUESTS,
     INTERNAL,
     UNAVAILABLE,
 )
-"""Every kind there is, each status once."""
+"""Every kind there is, by status."""

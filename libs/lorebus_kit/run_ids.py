@@ -95,6 +95,14 @@ def distill_save_id(session_uuid: UUID) -> UUID:
     return uuid5(session_uuid, _DISTILL_SAVE)
 
 
+def run_id_of_request(organization_uuid: UUID, workflow_type: WorkflowType, digest: bytes) -> UUID:
+    """The id of the run that a request with an `Idempotency-Key` starts: the same for each repeat of it.
+
+    It carries no time and is not recognised before its run has a row (`docs/architecture/http.md`).
+    """
+    return uuid5(organization_uuid, f"{workflow_type}:{digest.hex()}")
+
+
 def _milliseconds(moment: datetime) -> int:
     return int(moment.timestamp() * 1000)
 

@@ -70,13 +70,13 @@ class SessionTokens:
         self._secrets = {key_id(secret): secret for secret in secrets}
         self._verified: dict[str, _Verified] = {}
         self._minting_key_id = key_id(secrets[0])
-        self._lifetime = lifetime
+        self.lifetime = lifetime
         self._clock = clock
 
     def mint(self, claims: SessionClaims, *, now: datetime) -> tuple[str, datetime]:
         """A token for `claims` and the time it expires, in whole seconds."""
         issued_at = now.replace(microsecond=0)
-        expires_at = issued_at + self._lifetime
+        expires_at = issued_at + self.lifetime
         payload = {
             "iss": ISSUER,
             "aud": AUDIENCE,

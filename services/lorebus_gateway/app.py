@@ -22,28 +22,40 @@ from lorebus_contracts.schemas import as_text
 from lorebus_gateway.administration import Administration
 from lorebus_gateway.answers import JSON, Answer
 from lorebus_gateway.authentication import Authenticator
+from lorebus_gateway.connections import CuttableProtocol
 from lorebus_gateway.endpoints import PathEndpoint
+from lorebus_gateway.erasing import Erasing
 from lorebus_gateway.errors import NotFoundError
+from lorebus_gateway.feed import Feed, FeedLimits
+from lorebus_gateway.idempotency import Idempotency
+from lorebus_gateway.lessons import Lessons
 from lorebus_gateway.mcp_endpoint import McpEndpoint
 from lorebus_gateway.openapi import openapi_document
 from lorebus_gateway.problems import method_not_allowed, problem_answer
+from lorebus_gateway.rate_limit import RateLimit
 from lorebus_gateway.readiness import Readiness
 from lorebus_gateway.recall_recorder import RecallRecorder
 from lorebus_gateway.recalling import Recalling
 from lorebus_gateway.routes import ROUTES
+from lorebus_gateway.run_changes import RunChanges
+from lorebus_gateway.run_noter import RunNoter
 from lorebus_gateway.run_status import RunStatus
 from lorebus_gateway.runtime_sessions import RuntimeSessions
 from lorebus_gateway.saving import Saving
 from lorebus_gateway.services import Services
 from lorebus_gateway.settings import GatewaySettings
 from lorebus_gateway.starting import Starting
+from lorebus_gateway.waiting import RunWaiting
 from lorebus_kit.acceptance import AcceptMode, Acceptor
 from lorebus_kit.bus import BusProducer
 from lorebus_kit.delivery import keep_running
 from lorebus_kit.health import health_routes
+from lorebus_kit.providers.directory import Providers
+from lorebus_kit.providers.usage import StoredUsage
 from lorebus_kit.relay import Relay
 from lorebus_kit.run_ids import RunIds
 from lorebus_kit.sweeper import Sweeper
+from lorebus_kit.tail import Tail
 from lorebus_kit.tokens import SessionTokens
 from lorebus_store.database import Database
 
@@ -55,9 +67,13 @@ _log: Final = logging.getLogger(__name__)
 
 
 class Gateway:
-    """One gateway: its parts are made here, started and stopped by the application's lifespan."""
+    """One gateway: its parts are made here, started and stopped by the application's lifespan.
+
+    `stopping` is set by the server when a stop begins: whoever is answered for long is then answered to the end.
+    """
 
     def __init__(self, settings: GatewaySettings) -> None:
+        self.stopping = asyncio.Event()
         self._settings = settings
         secrets = settings.all_token_secrets()
         self._database = Database(
@@ -79,6 +95,9 @@ class Gateway:
         self._readiness = Readiness(self._database, self._acceptor, mode=settings.accept)
         self._tokens = SessionTokens(secrets, lifetime=settings.token_lifetime)
         self._run_ids = RunIds(secrets)
+        self._noter = RunNoter(self._acceptor)
+        self._tail = Tail(settings.bootstrap_servers, topic_prefix=settings.topic_prefix)
+        self._providers = Providers(settings.models, StoredUsage(self._database, settings))
         self._services = self._made_services()
         self._mcp = McpEndpoint(self._services, http_host=settings.http_host)
 
@@ -103,7 +122,8 @@ class Gateway:
         return app
 
     def _made_services(self) -> Services:
-        saving = Saving(self._database, self._acceptor, self._run_ids)
+        saving = Saving(self._database, self._acceptor, self._run_ids, self._noter)
+        run_status = RunStatus(self._database, self._run_ids)
         recalling = Recalling(self._database, self._recorder, self._run_ids)
         return Services(
             authenticator=Authenticator(
@@ -112,9 +132,15 @@ class Gateway:
             saving=saving,
             recalling=recalling,
             starting=Starting(self._database, saving=saving, recalling=recalling, run_ids=self._run_ids),
-            run_status=RunStatus(self._database, self._run_ids),
+            run_status=run_status,
             sessions=RuntimeSessions(self._database, self._acceptor, self._tokens),
             administration=Administration(self._database, wake_relay=self._relay.wake),
+            idempotency=Idempotency(self._database),
+            feed=Feed(self._tail, self._database, self.stopping, FeedLimits.of(self._settings)),
+            erasing=Erasing(self._database, wake_relay=self._relay.wake),
+            rate_limit=RateLimit(self._database, per_window=self._settings.rate_limit_per_minute),
+            lessons=Lessons(self._database, self._providers, wake_relay=self._relay.wake),
+            waiting=RunWaiting(RunChanges(self._database, self.stopping), run_status),
         )
 
     @contextlib.asynccontextmanager
@@ -123,7 +149,14 @@ class Gateway:
         on_bus = self._settings.accept is AcceptMode.BUS
         await self._bus.start(wait_seconds=BUS_START_SECONDS if on_bus else 0.0)
         sweeper = Sweeper(self._database, self._relay)
-        work = (self._relay.run, sweeper.run, self._readiness.run, self._mcp.run)
+        work = (
+            self._relay.run,
+            sweeper.run,
+            self._readiness.run,
+            self._mcp.run,
+            self._noter.run,
+            self._tail.run,
+        )
         beside = [asyncio.create_task(keep_running(one, stop)) for one in work]
         recording = asyncio.create_task(keep_running(self._recorder.run, stop))
         try:
@@ -137,10 +170,24 @@ class Gateway:
                 task.cancel()
             await asyncio.gather(recording, *beside, return_exceptions=True)
             await self._bus.stop()
+            await self._providers.close()
             await self._database.dispose()
 
 
-class _Server(uvicorn.Server):
+class StoppingServer(uvicorn.Server):
+    """A server that says when a stop begins, before it waits for the answers in hand."""
+
+    def __init__(self, config: uvicorn.Config, stopping: asyncio.Event) -> None:
+        super().__init__(config)
+        self._stopping = stopping
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop."""
+        self._stopping.set()
+        await super().shutdown(sockets)
+
+
+class _Server(StoppingServer):
     """A server that ends with exit code 0 on SIGTERM; uvicorn's own would raise the signal once more."""
 
     @contextlib.contextmanager
@@ -159,7 +206,8 @@ class _Server(uvicorn.Server):
 
 async def serve(settings: GatewaySettings) -> None:
     """Answer requests until SIGTERM or SIGINT."""
-    await _Server(server_config(settings, Gateway(settings).app())).serve()
+    gateway = Gateway(settings)
+    await _Server(server_config(settings, gateway.app()), gateway.stopping).serve()
 
 
 def server_config(settings: GatewaySettings, app: Starlette) -> uvicorn.Config:
@@ -168,7 +216,7 @@ def server_config(settings: GatewaySettings, app: Starlette) -> uvicorn.Config:
         app,
         host=settings.http_host,
         port=settings.http_port,
-        http="httptools",
+        http=CuttableProtocol,
         ws="none",
         lifespan="on",
         log_config=None,

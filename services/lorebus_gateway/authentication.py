@@ -110,6 +110,15 @@ class Authenticator:
         return organization
 
 
+def credential_hash(header: bytes | None) -> bytes:
+    """What the token or key of a sound header is counted by: 32 bytes.
+
+    Raises:
+        NotAuthenticatedError: there is none.
+    """
+    return key_hash(_split(header)[1])
+
+
 def _split(header: bytes | None) -> tuple[bytes, bytes]:
     """The scheme in lower case and the credentials."""
     found = _CREDENTIALS.fullmatch(header or b"")

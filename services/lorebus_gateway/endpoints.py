@@ -6,7 +6,7 @@ refused on the way becomes a problem document.
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from time import perf_counter
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
@@ -16,16 +16,21 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from lorebus_contracts import wire
+from lorebus_contracts.http import NoInput
 from lorebus_contracts.problems import ProblemKind
 from lorebus_contracts.wire import WireModel
 from lorebus_gateway import metrics
-from lorebus_gateway.answers import Answer, send_answer
-from lorebus_gateway.authentication import Authenticator
+from lorebus_gateway.answers import Answer, Stream, send_answer, send_stream
+from lorebus_gateway.authentication import Authenticator, credential_hash
 from lorebus_gateway.bodies import header, read_body, read_query
 from lorebus_gateway.errors import NotFoundError
+from lorebus_gateway.idempotency import AS_IT_IS, Keeping, Once, idempotency_key, once
 from lorebus_gateway.problems import KNOWN_ERRORS, method_not_allowed, problem_answer
 from lorebus_gateway.services import Services
 
+_ACCEPTED: Final = 202
+_NOTHING_ASKED: Final = b"{}"
+"""Where a POST asks for nothing, it may come without a body."""
 _FIRST_SERVER_ERROR: Final = 500
 _log: Final = logging.getLogger(__name__)
 
@@ -36,12 +41,17 @@ InputT = TypeVar("InputT", bound=WireModel)
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[PrincipalT, InputT]):
-    """One request to a route: who makes it, what it says, and when it came."""
+    """One request to a route: who makes it, what it says, and when it came.
+
+    `once` is its `Idempotency-Key`, `last_event_id` where a client of server-sent events was.
+    """
 
     principal: PrincipalT
     input: InputT
     path: Mapping[str, str]
     now: datetime
+    once: Once | None = None
+    last_event_id: str | None = None
 
     def uuid(self, name: str) -> UUID:
         """The part `name` of the path.
@@ -59,8 +69,9 @@ class Call(Generic[PrincipalT, InputT]):
 class Route(Generic[PrincipalT, InputT]):
     """A row of the route table; the OpenAPI document is made from it as well.
 
-    `input` is the body of a POST or PUT and the query of a GET or DELETE; `answers` are the successes,
-    and `problems` what else it may answer than what every route may.
+    `input` is the body of a POST or PUT and the query of a GET or DELETE; `answers` are the successes, and
+    `problems` what else it may answer than what every route may. `streams` are the events of a route that goes on
+    answering. `keeping` is for an answer with a secret, which is not kept with an `Idempotency-Key`.
     """
 
     method: Method
@@ -68,9 +79,11 @@ class Route(Generic[PrincipalT, InputT]):
     access: Callable[[Authenticator, bytes | None], Awaitable[PrincipalT]]
     input: type[InputT]
     answers: Mapping[int, type[WireModel] | None]
-    handler: Callable[[Call[PrincipalT, InputT], Services], Awaitable[Answer]]
+    handler: Callable[[Call[PrincipalT, InputT], Services], Awaitable[Answer | Stream]]
     summary: str
     problems: tuple[ProblemKind, ...] = ()
+    streams: type[WireModel] | None = None
+    keeping: Callable[[Call[PrincipalT, InputT], Services], Keeping] | None = None
 
     @property
     def has_body(self) -> bool:
@@ -107,32 +120,72 @@ class _Endpoint:
 
     async def respond(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = perf_counter()
+        given: Answer | Stream
         try:
             given = await self._answer(scope, receive)
         except KNOWN_ERRORS as error:
             given = problem_answer(error)
-            self._log_refusal(given, error)
+            self._log_refusal(given.status, error)
         except ClientDisconnect:
             return
-        await send_answer(given, send)
+        if isinstance(given, Stream):
+            await send_stream(given, scope, receive, send)
+        else:
+            await send_answer(given, send)
         metrics.REQUESTS.labels(self._route.method, self._route.path, given.status).inc()
         self._seconds.observe(perf_counter() - began)
 
-    async def _answer(self, scope: Scope, receive: Receive) -> Answer:
+    async def _answer(self, scope: Scope, receive: Receive) -> Answer | Stream:
         route, services = self._route, self._services
-        principal = await route.access(services.authenticator, header(scope, b"authorization"))
-        parsed = await self._input(scope, receive)
-        call = Call(principal, parsed, scope["path_params"], datetime.now(UTC))
-        return await route.handler(call, services)
+        authorization = header(scope, b"authorization")
+        principal = await route.access(services.authenticator, authorization)
+        if services.rate_limit.is_on and principal is not None:
+            await services.rate_limit.check(principal.organization_uuid, credential_hash(authorization))
+        if not route.has_body:
+            parsed = wire.validate(route.input, read_query(scope))
+            call = Call(principal, parsed, scope["path_params"], _now(), last_event_id=_last_event_id(scope))
+            return await route.handler(call, services)
+        body = await read_body(scope, receive)
+        asked = wire.parse(route.input, _NOTHING_ASKED if route.input is NoInput and not body else body)
+        call = Call(principal, asked, scope["path_params"], _now())
+        key = idempotency_key(scope) if route.method == "POST" else None
+        given = await (route.handler(call, services) if key is None else self._once(call, key, body))
+        if given.status == _ACCEPTED and isinstance(given, Answer):
+            return await services.waiting.preferred(given, principal, scope)
+        return given
 
-    async def _input(self, scope: Scope, receive: Receive) -> WireModel:
-        if self._route.has_body:
-            parsed: WireModel = wire.parse(self._route.input, await read_body(scope, receive))
-        else:
-            parsed = wire.validate(self._route.input, read_query(scope))
-        return parsed
+    async def _once(self, call: Call[Any, Any], key: str, body: bytes) -> Answer:
+        """The answer to a POST with an `Idempotency-Key`: the first one again, if there was one."""
+        route, services = self._route, self._services
 
-    def _log_refusal(self, given: Answer, error: Exception) -> None:
-        if given.status >= _FIRST_SERVER_ERROR:
-            facts = {"route": self._route.path, "status": given.status, "error_type": type(error).__name__}
+        async def work(request: Once) -> Answer:
+            given = await route.handler(replace(call, once=request), services)
+            if not isinstance(given, Answer):
+                raise TypeError(f"{route.method} {route.path} is answered in one piece")
+            return given
+
+        request = once(
+            key,
+            organization_uuid=call.principal.organization_uuid,
+            session_uuid=getattr(call.principal, "session_uuid", None),
+            route=f"{route.method} {route.path}",
+            path=call.path,
+            body=body,
+        )
+        keeping = AS_IT_IS if route.keeping is None else route.keeping(call, services)
+        return await services.idempotency.answer(request, work, keeping)
+
+    def _log_refusal(self, status: int, error: Exception) -> None:
+        if status >= _FIRST_SERVER_ERROR:
+            facts = {"route": self._route.path, "status": status, "error_type": type(error).__name__}
             _log.warning("request not served", extra=facts)
+
+
+def _last_event_id(scope: Scope) -> str | None:
+    """Where a client of server-sent events says it was; what is none of our ids is told so by the handler."""
+    told = header(scope, b"last-event-id")
+    return told.decode("latin-1") if told else None
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

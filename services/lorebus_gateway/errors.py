@@ -21,9 +21,25 @@ class ConflictError(RefusedError):
     """What is there already says otherwise."""
 
 
+class KeyReusedError(RefusedError):
+    """The `Idempotency-Key` came before, with another body."""
+
+
+class RequestInHandError(RefusedError):
+    """The first request with this `Idempotency-Key` is not answered yet."""
+
+
+class TooManyRequestsError(RefusedError):
+    """The credentials have used up what they may ask for until `retry_after_seconds` from now."""
+
+    def __init__(self, retry_after_seconds: int) -> None:
+        super().__init__("too many requests")
+        self.retry_after_seconds = retry_after_seconds
+
+
 class BodyTooLargeError(RefusedError):
     """The body has more than 1 MiB, announced or sent."""
 
 
 class UnsupportedMediaTypeError(RefusedError):
-    """The body says that it is no JSON."""
+    """The body says that it is no JSON, or that it is packed."""

@@ -29,6 +29,21 @@ TOOL_SECONDS: Final = Histogram(
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
     registry=REGISTRY,
 )
+RUNS_WAITED_FOR: Final = Gauge(
+    "lorebus_http_runs_waited_for",
+    "Requests that wait for a run now, those that watch one among them.",
+    registry=REGISTRY,
+)
+REQUESTS_REPLAYED: Final = Counter(
+    "lorebus_http_requests_replayed",
+    "Requests with an Idempotency-Key that got the first answer again.",
+    registry=REGISTRY,
+)
+REQUESTS_UNLIMITED: Final = Counter(
+    "lorebus_http_requests_unlimited",
+    "Requests let through without a permit, because the database gave none.",
+    registry=REGISTRY,
+)
 RECALLS: Final = Counter(
     "lorebus_recalls",
     "Loads answered with a recall, by the strategy that answered.",
@@ -45,4 +60,10 @@ RECALL_RECORDS_WAITING: Final = Gauge(
 )
 RECALL_RECORDS_LOST: Final = Counter(
     "lorebus_recall_records_lost", "Answered recalls that neither store would take.", registry=REGISTRY
+)
+FEEDS: Final = Gauge("lorebus_feeds", "Clients that listen to the live tail now.", registry=REGISTRY)
+FEEDS_DROPPED: Final = Counter(
+    "lorebus_feeds_dropped",
+    "Clients of the live tail that were too slow and were cut off.",
+    registry=REGISTRY,
 )

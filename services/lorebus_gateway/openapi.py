@@ -13,13 +13,16 @@ from typing import Any, Final, TypeAlias
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from lorebus_contracts import problems
+from lorebus_contracts.events import MemoryChanged
 from lorebus_contracts.http import NoInput
+from lorebus_contracts.http_answers import RunSnapshot
 from lorebus_contracts.problems import Problem, ProblemKind
 from lorebus_contracts.schemas import as_text
 from lorebus_contracts.wire import WireModel
 from lorebus_gateway.authentication import Authenticator
 from lorebus_gateway.endpoints import AnyRoute
 from lorebus_gateway.routes import ROUTES
+from lorebus_gateway.server_sent_events import EVENT_STREAM
 
 JsonObject: TypeAlias = dict[str, Any]
 _ModelUse: TypeAlias = tuple[type[WireModel], JsonSchemaMode]
@@ -38,6 +41,27 @@ _SECURITY_OF: Final[Mapping[object, list[JsonObject]]] = {
 _SECURITY_SCHEMES: Final[JsonObject] = {
     "sessionToken": {"type": "http", "scheme": "Agent", "description": "A session's token."},
     "apiKey": {"type": "http", "scheme": "Bearer", "description": "An organization's API key."},
+}
+_IDEMPOTENCY_KEY: Final[JsonObject] = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "Chosen by the client; the same key with the same body gives the first answer again.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]([ -~]*[!-~])?$"},
+}
+_LAST_EVENT_ID: Final[JsonObject] = {
+    "name": "Last-Event-ID",
+    "in": "header",
+    "required": False,
+    "description": "The id of the last event that the client has seen, of any gateway: it is told what came after it.",
+    "schema": {"type": "string", "examples": ["p0:17,p1:3"]},
+}
+_PREFER: Final[JsonObject] = {
+    "name": "Prefer",
+    "in": "header",
+    "required": False,
+    "description": "`wait=N`, at most 30 seconds: answer 200 with the run's snapshot if it ends within that time.",
+    "schema": {"type": "string", "examples": ["wait=10"]},
 }
 _BODY_PROBLEMS: Final = (problems.BODY_TOO_LARGE, problems.UNSUPPORTED_MEDIA_TYPE)
 
@@ -79,16 +103,29 @@ class _Writer:
             "operationId": route.handler.__name__,
             "summary": route.summary,
             "security": _SECURITY_OF[route.access],
-            "parameters": [*_path_parameters(route), *_query_parameters(route)],
+            "parameters": [
+                *_path_parameters(route),
+                *_query_parameters(route),
+                *_header_parameters(route),
+            ],
             "responses": self._responses(route),
         }
         if route.has_body:
-            operation["requestBody"] = {"required": True, "content": self._content(route.input, "validation")}
+            needed = route.input is not NoInput
+            operation["requestBody"] = {
+                "required": needed,
+                "content": self._content(route.input, "validation"),
+            }
         return operation
 
     def _responses(self, route: AnyRoute) -> JsonObject:
-        answers = {str(status): self._answer(status, model) for status, model in route.answers.items()}
-        return answers | {str(kind.status): self._problem(kind) for kind in _problems(route)}
+        answers = {str(status): self._answer(status, model) for status, model in _answers(route).items()}
+        if route.streams is not None:
+            answers["200"] = self._stream(route.streams)
+        kinds: dict[int, list[ProblemKind]] = {}
+        for kind in dict.fromkeys(_problems(route)):
+            kinds.setdefault(kind.status, []).append(kind)
+        return answers | {str(status): self._problems(of_status) for status, of_status in kinds.items()}
 
     def _answer(self, status: int, model: type[WireModel] | None) -> JsonObject:
         answer: JsonObject = {"description": HTTPStatus(status).phrase}
@@ -96,9 +133,14 @@ class _Writer:
             answer["content"] = self._content(model, "serialization")
         return answer
 
-    def _problem(self, kind: ProblemKind) -> JsonObject:
+    def _stream(self, event: type[WireModel]) -> JsonObject:
+        """Server-sent events; the schema is that of an event's data."""
+        return {"description": "Events", "content": self._content(event, "serialization", EVENT_STREAM)}
+
+    def _problems(self, kinds: Sequence[ProblemKind]) -> JsonObject:
         content = self._content(Problem, "serialization", media_type=problems.MEDIA_TYPE)
-        return {"description": f"{kind.title} (`{kind.type}`)", "content": content}
+        told = [f"{kind.title} (`{kind.type}`)" for kind in kinds]
+        return {"description": "; ".join(told), "content": content}
 
     def _content(
         self, model: type[WireModel], mode: JsonSchemaMode, media_type: str = "application/json"
@@ -108,9 +150,8 @@ class _Writer:
 
 def _models(routes: Sequence[AnyRoute]) -> list[_ModelUse]:
     bodies: set[type[WireModel]] = {route.input for route in routes if route.has_body}
-    answers: set[type[WireModel]] = {
-        model for route in routes for model in route.answers.values() if model is not None
-    }
+    answers = {model for route in routes for model in _answers(route).values() if model is not None}
+    answers |= {route.streams for route in routes if route.streams is not None}
     uses: list[_ModelUse] = [(model, "validation") for model in bodies]
     uses += [(model, "serialization") for model in answers | {Problem}]
     return sorted(uses, key=lambda use: use[0].__name__)
@@ -129,14 +170,46 @@ def _query_parameters(route: AnyRoute) -> list[JsonObject]:
     schema = route.input.model_json_schema()
     required = schema.get("required", ())
     return [
-        {"name": name, "in": "query", "required": name in required, "schema": field}
+        {"name": name, "in": "query", "required": name in required, "schema": _inlined(field, schema)}
         for name, field in schema.get("properties", {}).items()
     ]
+
+
+def _inlined(value: Any, schema: JsonObject) -> Any:  # noqa: ANN401 - Any JSON value.
+    """The value with what it refers to in its place; a query's own definitions are no components of the document."""
+    if isinstance(value, list):
+        return [_inlined(item, schema) for item in value]
+    if not isinstance(value, dict):
+        return value
+    own = {name: _inlined(item, schema) for name, item in value.items() if name != "$ref"}
+    if "$ref" not in value:
+        return own
+    return _inlined(schema["$defs"][value["$ref"].rpartition("/")[2]], schema) | own
+
+
+def _header_parameters(route: AnyRoute) -> list[JsonObject]:
+    found = []
+    if route.method == "POST":
+        found.append(_IDEMPOTENCY_KEY)
+    if HTTPStatus.ACCEPTED in route.answers:
+        found.append(_PREFER)
+    if route.streams is MemoryChanged:
+        found.append(_LAST_EVENT_ID)
+    return found
+
+
+def _answers(route: AnyRoute) -> Mapping[int, type[WireModel] | None]:
+    """The successes; a run that is waited for and has ended is answered by its snapshot."""
+    waited = {200: RunSnapshot} if HTTPStatus.ACCEPTED in route.answers else {}
+    return dict(sorted({**waited, **route.answers}.items()))
 
 
 def _problems(route: AnyRoute) -> Iterable[ProblemKind]:
     if _SECURITY_OF[route.access]:
         yield problems.NOT_AUTHENTICATED
+        yield problems.TOO_MANY_REQUESTS
+    if route.method == "POST":
+        yield from (problems.KEY_REUSED, problems.IN_HAND)
     if _PATH_PART.search(route.path):
         yield problems.NOT_FOUND
     yield from route.problems

@@ -1,5 +1,11 @@
 """What an organization asks for by its API key: sessions, entries, settings, receipts."""
 
+from dataclasses import replace
+from datetime import datetime
+from uuid import UUID
+
+from pydantic_core import from_json, to_json
+
 from lorebus_contracts.http import (
     AgentConfigBody,
     EndBody,
@@ -14,6 +20,7 @@ from lorebus_contracts.http_answers import EventAccepted, SessionAnswer
 from lorebus_gateway.answers import Answer, accepted, answer
 from lorebus_gateway.authentication import Organization
 from lorebus_gateway.endpoints import Call
+from lorebus_gateway.idempotency import Keeping
 from lorebus_gateway.recalling import RecallWish
 from lorebus_gateway.services import Services
 from lorebus_kit.run_ids import distill_run_id
@@ -21,7 +28,9 @@ from lorebus_kit.run_ids import distill_run_id
 
 async def register_session(call: Call[Organization, RegisterBody], services: Services) -> Answer:
     """Register a session, mint its token, and recall for it where that is asked for."""
-    registered = await services.sessions.register(call.principal.organization_uuid, call.input, now=call.now)
+    registered = await services.sessions.register(
+        call.principal.organization_uuid, call.input, now=call.now, once=call.once
+    )
     recall = None
     if call.input.load:
         recall = await services.recalling.recall(registered.claims, RecallWish(), now=call.now)
@@ -34,19 +43,43 @@ async def register_session(call: Call[Organization, RegisterBody], services: Ser
     return answer(201, session)
 
 
+def without_token(call: Call[Organization, RegisterBody], services: Services) -> Keeping:
+    """A registered session's answer is kept without its token, which is made anew from what the answer says."""
+
+    def reduced(given: Answer) -> Answer:
+        return replace(given, body=to_json(from_json(given.body) | {"token": ""}))
+
+    def completed(kept: Answer) -> Answer:
+        told = from_json(kept.body)
+        token = services.sessions.token_again(
+            call.principal.organization_uuid,
+            UUID(told["session_uuid"]),
+            call.input,
+            expires_at=datetime.fromisoformat(told["expires_at"]),
+        )
+        return replace(kept, body=to_json(told | {"token": token}))
+
+    return Keeping(reduced=reduced, completed=completed)
+
+
 async def end_session(call: Call[Organization, EndBody], services: Services) -> Answer:
     """Accept that a session ended."""
     session_uuid = call.uuid("session_uuid")
     event = await services.sessions.end(
-        call.principal.organization_uuid, session_uuid, call.input, now=call.now
+        call.principal.organization_uuid, session_uuid, call.input, now=call.now, once=call.once
     )
-    return answer(202, EventAccepted(event_id=event.event_id, workflow_id=distill_run_id(session_uuid)))
+    run_id = distill_run_id(session_uuid)
+    return answer(202, EventAccepted(event_id=event.event_id, workflow_id=run_id), run_id=run_id)
 
 
 async def rate_session(call: Call[Organization, RateBody], services: Services) -> Answer:
     """Accept a rating of a session."""
     event = await services.sessions.rate(
-        call.principal.organization_uuid, call.uuid("session_uuid"), call.input, now=call.now
+        call.principal.organization_uuid,
+        call.uuid("session_uuid"),
+        call.input,
+        now=call.now,
+        once=call.once,
     )
     return answer(202, EventAccepted(event_id=event.event_id))
 
@@ -73,6 +106,7 @@ async def prune_memory(call: Call[Organization, PruneBody], services: Services) 
         call.input.agent_config_uuid,
         max_entries=call.input.max_entries,
         now=call.now,
+        once=call.once,
     )
     return accepted(event.event_id)
 

@@ -16,14 +16,19 @@ from lorebus_gateway.errors import (
     BodyTooLargeError,
     ConflictError,
     ForbiddenError,
+    KeyReusedError,
     NotAuthenticatedError,
     NotFoundError,
+    RequestInHandError,
+    TooManyRequestsError,
     UnsupportedMediaTypeError,
 )
 from lorebus_store.errors import TransientError
 
 RETRY_AFTER_SECONDS: Final = 2
 """When what was away is worth asking for again."""
+IN_HAND_SECONDS: Final = 1
+"""When a request that is in hand is worth asking for again."""
 
 KIND_OF: Final[Mapping[type[Exception], ProblemKind]] = MappingProxyType(
     {
@@ -32,8 +37,11 @@ KIND_OF: Final[Mapping[type[Exception], ProblemKind]] = MappingProxyType(
         ForbiddenError: problems.FORBIDDEN,
         NotFoundError: problems.NOT_FOUND,
         ConflictError: problems.CONFLICT,
+        KeyReusedError: problems.KEY_REUSED,
+        RequestInHandError: problems.IN_HAND,
         BodyTooLargeError: problems.BODY_TOO_LARGE,
         UnsupportedMediaTypeError: problems.UNSUPPORTED_MEDIA_TYPE,
+        TooManyRequestsError: problems.TOO_MANY_REQUESTS,
         TransientError: problems.UNAVAILABLE,
     }
 )
@@ -43,6 +51,7 @@ _HEADERS_OF: Final[Mapping[ProblemKind, Headers]] = MappingProxyType(
     {
         problems.NOT_AUTHENTICATED: (("www-authenticate", "Agent, Bearer"),),
         problems.UNAVAILABLE: (("retry-after", str(RETRY_AFTER_SECONDS)),),
+        problems.IN_HAND: (("retry-after", str(IN_HAND_SECONDS)),),
     }
 )
 
@@ -52,7 +61,10 @@ def problem_answer(error: Exception) -> Answer:
     kind = next((KIND_OF[base] for base in type(error).__mro__ if base in KIND_OF), problems.INTERNAL)
     faults = error.faults if isinstance(error, WireError) else ()
     bodies = tuple(FaultBody(path=fault.path, problem=fault.problem) for fault in faults)
-    return _document(kind, bodies)
+    headers = None
+    if isinstance(error, TooManyRequestsError):
+        headers = (("retry-after", str(error.retry_after_seconds)),)
+    return _document(kind, bodies, headers)
 
 
 def method_not_allowed(allowed: str) -> Answer:

@@ -6,6 +6,7 @@ The rule that must not break: a path that could be taken for another one's param
 from typing import Final
 
 from lorebus_contracts import problems
+from lorebus_contracts.events import MemoryChanged
 from lorebus_contracts.http import (
     AgentConfigBody,
     EndBody,
@@ -35,9 +36,11 @@ from lorebus_contracts.http_answers import (
     WorkflowSchema,
     WorkflowTypes,
 )
-from lorebus_gateway import organization_handlers, session_handlers, workflow_handlers
+from lorebus_contracts.http_memory import EraseBody, ErasureReceipt, FeedQuery
+from lorebus_gateway import memory_handlers, organization_handlers, session_handlers, workflow_handlers
 from lorebus_gateway.authentication import Authenticator
 from lorebus_gateway.endpoints import AnyRoute, Route
+from lorebus_gateway.lesson_routes import LESSON_ROUTES
 
 _SESSION: Final = "/api/agents/sessions/{session_ref}"
 _APP: Final = "/api/app/agents"
@@ -77,6 +80,7 @@ _OF_ORGANIZATIONS: Final[tuple[AnyRoute, ...]] = (
         organization_handlers.register_session,
         "Register a session and mint its token; with `load`, also recall for it.",
         problems=(problems.NOT_FOUND, problems.CONFLICT),
+        keeping=organization_handlers.without_token,
     ),
     Route(
         "POST",
@@ -115,6 +119,36 @@ _OF_ORGANIZATIONS: Final[tuple[AnyRoute, ...]] = (
         organization_handlers.prune_memory,
         "Cut an agent config down, lowest importance first.",
         problems=(problems.NOT_FOUND,),
+    ),
+    Route(
+        "GET",
+        _APP + "/memory/feed",
+        Authenticator.organization,
+        FeedQuery,
+        {},
+        memory_handlers.follow_memory,
+        "Follow the organization's changes as they happen, from `Last-Event-ID` on; see docs/architecture/feed.md.",
+        problems=(problems.NOT_FOUND,),
+        streams=MemoryChanged,
+    ),
+    Route(
+        "POST",
+        _APP + "/memory/erase",
+        Authenticator.organization,
+        EraseBody,
+        {200: ErasureReceipt},
+        memory_handlers.erase_memory,
+        "Erase a principal or a session: all that is kept of it, now and whatever comes late.",
+        problems=(problems.NOT_FOUND,),
+    ),
+    Route(
+        "GET",
+        _APP + "/memory/erasures/{erasure_id}",
+        Authenticator.organization,
+        NoInput,
+        {200: ErasureReceipt},
+        memory_handlers.get_erasure,
+        "Show the receipt of an erasure.",
     ),
     Route(
         "DELETE",
@@ -222,6 +256,16 @@ _OF_WORKFLOWS: Final[tuple[AnyRoute, ...]] = (
     ),
     Route(
         "GET",
+        _WORKFLOWS + "/{workflow_id}/watch",
+        Authenticator.session_or_organization,
+        NoInput,
+        {},
+        workflow_handlers.watch_workflow,
+        "Watch a run: an event `snapshot` now and at each change, until it has ended.",
+        streams=RunSnapshot,
+    ),
+    Route(
+        "GET",
         _WORKFLOWS + "/{workflow_id}/history",
         Authenticator.session_or_organization,
         NoInput,
@@ -231,5 +275,10 @@ _OF_WORKFLOWS: Final[tuple[AnyRoute, ...]] = (
     ),
 )
 
-ROUTES: Final[tuple[AnyRoute, ...]] = (*_OF_SESSIONS, *_OF_ORGANIZATIONS, *_OF_WORKFLOWS)
+ROUTES: Final[tuple[AnyRoute, ...]] = (
+    *_OF_SESSIONS,
+    *_OF_ORGANIZATIONS,
+    *LESSON_ROUTES,
+    *_OF_WORKFLOWS,
+)
 """Every route of the API, the hot ones first."""

@@ -13,6 +13,7 @@ from uuid import UUID, uuid4
 from lorebus_contracts.events import CallerBody, SessionEnded, SessionRated
 from lorebus_contracts.http import EndBody, RateBody, RegisterBody
 from lorebus_gateway.errors import ConflictError
+from lorebus_gateway.idempotency import Once
 from lorebus_gateway.known_scopes import caller_of, claims_of, find_session, require_agent_config
 from lorebus_kit.acceptance import Acceptor
 from lorebus_kit.tokens import SessionClaims, SessionTokens
@@ -42,21 +43,37 @@ class RuntimeSessions:
         self._tokens = tokens
 
     async def register(
-        self, organization_uuid: UUID, body: RegisterBody, *, now: datetime
+        self, organization_uuid: UUID, body: RegisterBody, *, now: datetime, once: Once | None = None
     ) -> RegisteredSession:
         """Register a session and mint its token; the same again gives another token for the same session.
+
+        Where the runtime names no session, a repeat of `once` is the same one.
 
         Raises:
             NotFoundError: the agent config is not known.
             ConflictError: the session is registered with another agent config or caller.
             TransientError: the database is away.
         """
-        claims = claims_of(await self._kept(organization_uuid, body))
+        session_uuid = body.session_uuid or (uuid4() if once is None else once.uuid("session"))
+        claims = claims_of(await self._kept(organization_uuid, session_uuid, body))
         token, expires_at = self._tokens.mint(claims, now=now)
         return RegisteredSession(claims, token, expires_at)
 
+    def token_again(
+        self, organization_uuid: UUID, session_uuid: UUID, body: RegisterBody, *, expires_at: datetime
+    ) -> str:
+        """The token that the session was registered with; it is not kept anywhere, but made once more."""
+        claims = SessionClaims(organization_uuid, body.agent_config_uuid, session_uuid, body.caller.resolve())
+        return self._tokens.mint(claims, now=expires_at - self._tokens.lifetime)[0]
+
     async def end(
-        self, organization_uuid: UUID, session_uuid: UUID, body: EndBody, *, now: datetime
+        self,
+        organization_uuid: UUID,
+        session_uuid: UUID,
+        body: EndBody,
+        *,
+        now: datetime,
+        once: Once | None = None,
     ) -> SessionEnded:
         """Have it accepted that the session ended.
 
@@ -66,7 +83,7 @@ class RuntimeSessions:
         """
         session = await self._known(organization_uuid, session_uuid)
         event = SessionEnded(
-            event_id=body.event_id or uuid4(),
+            event_id=body.event_id or _event_id(once),
             occurred_at=body.occurred_at or now,
             organization_uuid=organization_uuid,
             agent_config_uuid=session.agent_config_uuid,
@@ -82,7 +99,13 @@ class RuntimeSessions:
         return event
 
     async def rate(
-        self, organization_uuid: UUID, session_uuid: UUID, body: RateBody, *, now: datetime
+        self,
+        organization_uuid: UUID,
+        session_uuid: UUID,
+        body: RateBody,
+        *,
+        now: datetime,
+        once: Once | None = None,
     ) -> SessionRated:
         """Have it accepted that somebody rated the session.
 
@@ -91,7 +114,7 @@ class RuntimeSessions:
         """
         session = await self._known(organization_uuid, session_uuid)
         event = SessionRated(
-            event_id=body.event_id or uuid4(),
+            event_id=body.event_id or _event_id(once),
             occurred_at=body.occurred_at or now,
             organization_uuid=organization_uuid,
             agent_config_uuid=session.agent_config_uuid,
@@ -105,7 +128,7 @@ class RuntimeSessions:
         async with self._database.read() as connection:
             return await find_session(connection, organization_uuid, session_uuid)
 
-    async def _kept(self, organization_uuid: UUID, body: RegisterBody) -> Session:
+    async def _kept(self, organization_uuid: UUID, session_uuid: UUID, body: RegisterBody) -> Session:
         caller = body.caller.resolve()
         told = CallerBody.of(caller)
         async with self._database.begin() as connection:
@@ -113,7 +136,7 @@ class RuntimeSessions:
             session = await sessions.register(
                 connection,
                 organization_uuid=organization_uuid,
-                session_uuid=body.session_uuid or uuid4(),
+                session_uuid=session_uuid,
                 agent_config_uuid=body.agent_config_uuid,
                 caller_kind=told.kind,
                 principal_ref=told.ref,
@@ -129,3 +152,7 @@ class RuntimeSessions:
             await self._acceptor.note_run(event)
         except TransientError as error:
             _log.info("distill run not shown yet", extra={"error_text": str(error)})
+
+
+def _event_id(once: Once | None) -> UUID:
+    return uuid4() if once is None else once.uuid("event")

@@ -4,11 +4,17 @@ from dataclasses import dataclass
 
 from lorebus_gateway.administration import Administration
 from lorebus_gateway.authentication import Authenticator
+from lorebus_gateway.erasing import Erasing
+from lorebus_gateway.feed import Feed
+from lorebus_gateway.idempotency import Idempotency
+from lorebus_gateway.lessons import Lessons
+from lorebus_gateway.rate_limit import RateLimit
 from lorebus_gateway.recalling import Recalling
 from lorebus_gateway.run_status import RunStatus
 from lorebus_gateway.runtime_sessions import RuntimeSessions
 from lorebus_gateway.saving import Saving
 from lorebus_gateway.starting import Starting
+from lorebus_gateway.waiting import RunWaiting
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,3 +28,9 @@ class Services:
     run_status: RunStatus
     sessions: RuntimeSessions
     administration: Administration
+    idempotency: Idempotency
+    feed: Feed
+    erasing: Erasing
+    rate_limit: RateLimit
+    waiting: RunWaiting
+    lessons: Lessons

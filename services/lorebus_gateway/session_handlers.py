@@ -14,7 +14,7 @@ async def save_memory(call: Call[SessionClaims, SaveBody], services: Services) -
     """Accept entries to be kept for the token's own session."""
     _require_own_session(call.principal, call.path["session_ref"])
     event = await services.saving.save(
-        call.principal, call.input.all_entries(), origin=Origin.RUNNER, now=call.now
+        call.principal, call.input.all_entries(), origin=Origin.RUNNER, now=call.now, once=call.once
     )
     return accepted(event.event_id)
 

@@ -5,11 +5,12 @@ from datetime import timedelta
 from pydantic import Field, SecretStr, field_validator
 
 from lorebus_kit.acceptance import PUBLISH_SECONDS, AcceptMode
+from lorebus_kit.providers.usage import ModelSettings
 from lorebus_kit.settings import Seconds, ServiceSettings
 from lorebus_kit.tokens import MIN_SECRET_CHARS
 
 
-class GatewaySettings(ServiceSettings):
+class GatewaySettings(ServiceSettings, ModelSettings):
     """What the gateway needs besides."""
 
     http_host: str = Field(default="127.0.0.1", description="Where the gateway listens.")
@@ -32,6 +33,27 @@ class GatewaySettings(ServiceSettings):
     )
     key_cache_seconds: Seconds = Field(
         default=5.0, description="How long a found API key is remembered, and a revoked one may still work."
+    )
+    rate_limit_per_minute: int = Field(
+        default=0,
+        ge=0,
+        le=1_000_000,
+        description="Requests a minute for each token and API key, over all gateways together; 0: no limit.",
+    )
+    feed_heartbeat_seconds: Seconds = Field(
+        default=15.0, description="How long a client of the live tail hears nothing at most."
+    )
+    feed_longest_seconds: Seconds = Field(
+        default=900.0,
+        description="How long one feed goes on before its client has to ask again, with a key that still holds.",
+    )
+    feed_queue: int = Field(
+        default=1_000, ge=1, description="How many changes behind a client of the live tail is cut off."
+    )
+    feeds_per_organization: int = Field(
+        default=100,
+        ge=1,
+        description="Clients of the live tail that an organization may have at one gateway.",
     )
     recall_queue: int = Field(
         default=10_000, ge=1, description="Answered recalls that may wait to be recorded; then loads wait."

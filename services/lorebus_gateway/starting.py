@@ -26,6 +26,7 @@ from lorebus_domain import policy
 from lorebus_domain.distilling import DistillSkip, distill_gate
 from lorebus_gateway.authentication import Organization
 from lorebus_gateway.errors import ForbiddenError
+from lorebus_gateway.idempotency import Once
 from lorebus_gateway.known_scopes import caller_of, claims_of, find_session_of_config
 from lorebus_gateway.recalling import Recalling, RecallWish
 from lorebus_gateway.run_status import finished_snapshot, initiated_snapshot, run_snapshot
@@ -51,9 +52,15 @@ class Starting:
         self._run_ids = run_ids
 
     async def start(
-        self, asker: Organization, kind: WorkflowType, data: Mapping[str, object], *, now: datetime
+        self,
+        asker: Organization,
+        kind: WorkflowType,
+        data: Mapping[str, object],
+        *,
+        now: datetime,
+        once: Once | None = None,
     ) -> RunSnapshot:
-        """Start a run of the type; a load has ended when this comes back.
+        """Start a run of the type; a load has ended when this comes back. A repeat of `once` is the same run.
 
         Raises:
             WireError: the inputs are not what the type's schema says.
@@ -65,9 +72,9 @@ class Starting:
             case WorkflowType.MEMORY_LOAD:
                 return await self._load(_inputs(LoadInput, data, asker), now)
             case WorkflowType.MEMORY_SAVE:
-                return await self._save(_inputs(SaveInput, data, asker), now)
+                return await self._save(_inputs(SaveInput, data, asker), now, once)
             case WorkflowType.MEMORY_PRUNE:
-                return await self._prune(_inputs(PruneInput, data, asker), now)
+                return await self._prune(_inputs(PruneInput, data, asker), now, once)
             case WorkflowType.MEMORY_DISTILL:
                 return await self._distill(_inputs(DistillInput, data, asker), now)
             case _:
@@ -91,7 +98,7 @@ class Starting:
             updated_at=now,
         )
 
-    async def _save(self, asked: SaveInput, now: datetime) -> RunSnapshot:
+    async def _save(self, asked: SaveInput, now: datetime, once: Once | None) -> RunSnapshot:
         session = await self._session(asked)
         event = await self._saving.save(
             session,
@@ -99,12 +106,17 @@ class Starting:
             origin=Origin.WORKFLOW,
             now=now,
             principal_ref=asked.principal_ref,
+            once=once,
         )
         return _accepted(event)
 
-    async def _prune(self, asked: PruneInput, now: datetime) -> RunSnapshot:
+    async def _prune(self, asked: PruneInput, now: datetime, once: Once | None) -> RunSnapshot:
         event = await self._saving.prune(
-            asked.organization_uuid, asked.agent_config_uuid, max_entries=asked.max_entries, now=now
+            asked.organization_uuid,
+            asked.agent_config_uuid,
+            max_entries=asked.max_entries,
+            now=now,
+            once=once,
         )
         return _accepted(event)
 

@@ -4,21 +4,22 @@ from lorebus_contracts import wire
 from lorebus_contracts.http import NoInput, RunQuery, StartBody
 from lorebus_contracts.http_answers import WorkflowSchema, WorkflowSummary, WorkflowTypes
 from lorebus_contracts.workflows import KIND, LIBRARY, VERSION, WORKFLOWS, WorkflowType, describe
-from lorebus_gateway.answers import Answer, answer, run_location
+from lorebus_gateway.answers import Answer, Stream, answer
 from lorebus_gateway.authentication import Organization
 from lorebus_gateway.endpoints import Call
 from lorebus_gateway.errors import NotFoundError
 from lorebus_gateway.run_status import Asker
+from lorebus_gateway.server_sent_events import EVENT_STREAM
 from lorebus_gateway.services import Services
 
 
 async def start_workflow(call: Call[Organization, StartBody], services: Services) -> Answer:
     """Start a run; a load is answered with its result."""
     run = await services.starting.start(
-        call.principal, call.input.workflow_type, call.input.initial_data, now=call.now
+        call.principal, call.input.workflow_type, call.input.initial_data, now=call.now, once=call.once
     )
     status = 200 if run.workflow_type is WorkflowType.MEMORY_LOAD else 202
-    return answer(status, run, headers=run_location(run.workflow_id))
+    return answer(status, run, run_id=run.workflow_id)
 
 
 async def get_workflow(call: Call[Asker, NoInput], services: Services) -> Answer:
@@ -26,6 +27,12 @@ async def get_workflow(call: Call[Asker, NoInput], services: Services) -> Answer
     return answer(
         200, await services.run_status.snapshot(call.principal, call.uuid("workflow_id"), now=call.now)
     )
+
+
+async def watch_workflow(call: Call[Asker, NoInput], services: Services) -> Stream:
+    """Answer with how a run is, and again at each change until it has ended."""
+    run = await services.run_status.snapshot(call.principal, call.uuid("workflow_id"), now=call.now)
+    return Stream(services.waiting.watch(call.principal, run), EVENT_STREAM)
 
 
 async def get_workflow_history(call: Call[Asker, NoInput], services: Services) -> Answer:

@@ -10,12 +10,11 @@ from typing import Any, Final
 from uuid import UUID, uuid4
 
 import httpx
-import uvicorn
 from uuid6 import uuid7
 
 from lorebus_domain.saving import Entry, fold, plan_save
 from lorebus_domain.visibility import MemoryScope
-from lorebus_gateway.app import Gateway, server_config
+from lorebus_gateway.app import Gateway, StoppingServer, server_config
 from lorebus_gateway.settings import GatewaySettings
 from lorebus_kit.keys import create_key
 from lorebus_store import memories
@@ -29,7 +28,7 @@ NOBODY: Final = "127.0.0.1:9"
 START_SECONDS: Final = 20.0
 
 
-class _Server(uvicorn.Server):
+class _Server(StoppingServer):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
@@ -185,7 +184,8 @@ async def serving(database_url: str, **settings: object) -> AsyncIterator[str]:
         }
         | settings
     )
-    server = _Server(server_config(made, Gateway(made).app()))
+    gateway = Gateway(made)
+    server = _Server(server_config(made, gateway.app()), gateway.stopping)
     running = asyncio.create_task(server.serve())
     try:
         async with asyncio.timeout(START_SECONDS):

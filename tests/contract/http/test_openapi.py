@@ -18,14 +18,21 @@ GOLDEN: Final = ROOT / "docs" / "openapi.json"
 DOCUMENT: Final = openapi_document()
 
 IN_THE_SPEC: Final = {
-    ("POST", "/api/agents/sessions/{session_ref}/memory-save"): ("Agent", {"202"}),
+    ("POST", "/api/agents/sessions/{session_ref}/memory-save"): ("Agent", {"200", "202"}),
     ("POST", "/api/agents/sessions/{session_ref}/memory-load"): ("Agent", {"200"}),
     ("GET", "/api/app/agents/memory"): ("Bearer", {"200"}),
     ("DELETE", "/api/app/agents/memory/{entry_id}"): ("Bearer", {"204"}),
-    ("POST", "/api/app/agents/memory/prune"): ("Bearer", {"202"}),
+    ("GET", "/api/app/agents/memory/feed"): ("Bearer", {"200"}),
+    ("POST", "/api/app/agents/memory/erase"): ("Bearer", {"200"}),
+    ("GET", "/api/app/agents/memory/erasures/{erasure_id}"): ("Bearer", {"200"}),
+    ("GET", "/api/app/agents/memory/{entry_id}/evidence"): ("Bearer", {"200"}),
+    ("POST", "/api/app/agents/memory/{entry_id}/release"): ("Bearer", {"200"}),
+    ("POST", "/api/app/agents/memory/distill/preview"): ("Bearer", {"200"}),
+    ("POST", "/api/app/agents/memory/prune"): ("Bearer", {"200", "202"}),
     ("POST", "/api/workflows/start"): ("Bearer", {"200", "202"}),
     ("GET", "/api/workflows"): ("Bearer", {"200"}),
     ("GET", "/api/workflows/{workflow_id}"): ("Agent Bearer", {"200"}),
+    ("GET", "/api/workflows/{workflow_id}/watch"): ("Agent Bearer", {"200"}),
     ("GET", "/api/workflows/{workflow_id}/history"): ("Agent Bearer", {"200"}),
     ("GET", "/api/workflows/types"): ("", {"200"}),
     ("GET", "/api/workflows/types/{workflow_type}/schema"): ("", {"200"}),
@@ -34,8 +41,8 @@ IN_THE_SPEC: Final = {
     ("PUT", "/api/app/organization"): ("Bearer", {"200"}),
     ("GET", "/api/app/organization"): ("Bearer", {"200"}),
     ("POST", "/api/app/agents/sessions"): ("Bearer", {"201"}),
-    ("POST", "/api/app/agents/sessions/{session_uuid}/end"): ("Bearer", {"202"}),
-    ("POST", "/api/app/agents/sessions/{session_uuid}/rating"): ("Bearer", {"202"}),
+    ("POST", "/api/app/agents/sessions/{session_uuid}/end"): ("Bearer", {"200", "202"}),
+    ("POST", "/api/app/agents/sessions/{session_uuid}/rating"): ("Bearer", {"200", "202"}),
     ("GET", "/api/app/agents/recalls/{recall_id}"): ("Bearer", {"200"}),
 }
 

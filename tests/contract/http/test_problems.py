@@ -14,8 +14,11 @@ from lorebus_gateway.errors import (
     BodyTooLargeError,
     ConflictError,
     ForbiddenError,
+    KeyReusedError,
     NotAuthenticatedError,
     NotFoundError,
+    RequestInHandError,
+    TooManyRequestsError,
     UnsupportedMediaTypeError,
 )
 from lorebus_gateway.problems import method_not_allowed, problem_answer
@@ -28,8 +31,11 @@ PUBLISHED: Mapping[str, int] = {
     "urn:lorebus:problem:not-found": 404,
     "urn:lorebus:problem:method-not-allowed": 405,
     "urn:lorebus:problem:conflict": 409,
+    "urn:lorebus:problem:idempotency-key-reused": 409,
+    "urn:lorebus:problem:request-in-hand": 409,
     "urn:lorebus:problem:body-too-large": 413,
     "urn:lorebus:problem:unsupported-media-type": 415,
+    "urn:lorebus:problem:too-many-requests": 429,
     "urn:lorebus:problem:internal": 500,
     "urn:lorebus:problem:unavailable": 503,
 }
@@ -55,6 +61,9 @@ def test_the_published_types_have_their_published_statuses() -> None:
         (ForbiddenError("why"), "forbidden", ()),
         (NotFoundError("why"), "not-found", ()),
         (ConflictError("why"), "conflict", ()),
+        (KeyReusedError("why"), "idempotency-key-reused", ()),
+        (RequestInHandError("why"), "request-in-hand", (("retry-after", "1"),)),
+        (TooManyRequestsError(17), "too-many-requests", (("retry-after", "17"),)),
         (BodyTooLargeError("why"), "body-too-large", ()),
         (UnsupportedMediaTypeError("why"), "unsupported-media-type", ()),
         (TransientError("why"), "unavailable", (("retry-after", "2"),)),

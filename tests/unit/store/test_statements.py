@@ -27,6 +27,7 @@ SYSTEM_WIDE = {
     "lorebus_store.reach._NEXT",
     "lorebus_store.retention._EVENTS",
     "lorebus_store.retention._KEYS",
+    "lorebus_store.retention._WINDOWS",
     "lorebus_store.retention._RUNS",
     "lorebus_store.runs._SWEEP_STALE",
 }
