@@ -21,7 +21,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """On Apache Kafka run what asks for a broker; what does not is the same there as in `make test`."""
     if not backends.wants_apache_kafka():
         return
-    needs = {"bootstrap_servers", "kafka_cluster"}
+    needs = {"bootstrap_servers", "kafka_cluster", "broker"}
     kept = [item for item in items if needs & set(getattr(item, "fixturenames", ()))]
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = kept
