@@ -34,8 +34,11 @@ async def test_more_dead_letters_in_a_row_than_the_limit_stop_the_consumer_until
         assert await is_alive(ground.service.url)
         letters = await ground.wire.dead_letters(PRUNE_REQUESTED, PRUNE_GROUP)
         assert {letter.value for letter in letters} == {b"poison 0", b"poison 1", b"poison 2"}
-        assert 3 in (await ground.wire.committed(PRUNE_GROUP, PRUNE_REQUESTED)).values()
 
+        async def three_are_acknowledged() -> bool:
+            return 3 in (await ground.wire.committed(PRUNE_GROUP, PRUNE_REQUESTED)).values()
+
+        await eventually(three_are_acknowledged, what="what was set aside is acknowledged")
         assert await ground.service.stop() == 0
         await ground.begin_again()
         run = await ended_run(ground.database, scope, sound.event_id)
