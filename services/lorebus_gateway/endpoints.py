@@ -21,12 +21,13 @@ from lorebus_contracts.problems import ProblemKind
 from lorebus_contracts.wire import WireModel
 from lorebus_gateway import metrics
 from lorebus_gateway.answers import Answer, Stream, send_answer, send_stream
-from lorebus_gateway.authentication import Authenticator, credential_hash
+from lorebus_gateway.authentication import Authenticator, Organization, credential_hash
 from lorebus_gateway.bodies import header, read_body, read_query
 from lorebus_gateway.errors import NotFoundError
 from lorebus_gateway.idempotency import AS_IT_IS, Keeping, Once, idempotency_key, once
 from lorebus_gateway.problems import KNOWN_ERRORS, method_not_allowed, problem_answer
 from lorebus_gateway.services import Services
+from lorebus_kit.tokens import SessionClaims
 
 _ACCEPTED: Final = 202
 _NOTHING_ASKED: Final = b"{}"
@@ -95,6 +96,24 @@ AnyRoute: TypeAlias = Route[Any, Any]
 """A row whatever its types: its handler was checked against them where the row was written."""
 
 
+async def admit(
+    access: Callable[[Authenticator, bytes | None], Awaitable[PrincipalT]],
+    authorization: bytes | None,
+    services: Services,
+) -> PrincipalT:
+    """Who makes a request, whose credentials are sound and within their limit; `authorization` is its header.
+
+    Raises:
+        NotAuthenticatedError: there are no sound credentials for this.
+        TooManyRequestsError: they have made as many requests as they may for now.
+        TransientError: an API key is not remembered and the database is away.
+    """
+    principal = await access(services.authenticator, authorization)
+    if services.rate_limit.is_on and isinstance(principal, Organization | SessionClaims):
+        await services.rate_limit.check(principal.organization_uuid, credential_hash(authorization))
+    return principal
+
+
 class PathEndpoint:
     """The ASGI application of one path: its routes by method; HEAD is answered as GET."""
 
@@ -138,9 +157,7 @@ class _Endpoint:
     async def _answer(self, scope: Scope, receive: Receive) -> Answer | Stream:
         route, services = self._route, self._services
         authorization = header(scope, b"authorization")
-        principal = await route.access(services.authenticator, authorization)
-        if services.rate_limit.is_on and principal is not None:
-            await services.rate_limit.check(principal.organization_uuid, credential_hash(authorization))
+        principal = await admit(route.access, authorization, services)
         if not route.has_body:
             parsed = wire.validate(route.input, read_query(scope))
             call = Call(principal, parsed, scope["path_params"], _now(), last_event_id=_last_event_id(scope))

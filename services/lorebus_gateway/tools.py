@@ -18,10 +18,10 @@ from lorebus_contracts.wire import WireModel
 from lorebus_gateway import session_handlers, workflow_handlers
 from lorebus_gateway.answers import Answer, answer
 from lorebus_gateway.authentication import Authenticator, Organization
-from lorebus_gateway.endpoints import Call
+from lorebus_gateway.endpoints import Call, admit
 from lorebus_gateway.run_status import Asker
-from lorebus_gateway.run_watch import Tell, watch_run
 from lorebus_gateway.services import Services
+from lorebus_gateway.waiting import Tell
 from lorebus_kit.tokens import SessionClaims
 
 PrincipalT = TypeVar("PrincipalT")
@@ -44,13 +44,13 @@ AnyTool: TypeAlias = Tool[Any, Any]
 async def answer_tool(
     name: str, arguments: Mapping[str, object], *, authorization: bytes | None, services: Services, tell: Tell
 ) -> Answer:
-    """Carry out a tool that there is: authenticate, parse, handle.
+    """Carry out a tool that there is: admit, parse, handle.
 
     Raises:
         Whatever `lorebus_gateway.problems` knows: the credentials, the arguments or the tool's own handler.
     """
     tool = TOOLS[name]
-    principal = await tool.access(services.authenticator, authorization)
+    principal = await admit(tool.access, authorization, services)
     parsed = wire.validate(tool.definition.input, arguments)
     return await tool.handler(Call(principal, parsed, {}, datetime.now(UTC)), services, tell)
 
@@ -104,7 +104,9 @@ async def _get_history(call: Call[Asker, RunInput], services: Services, _tell: T
 
 
 async def _watch(call: Call[Asker, WatchInput], services: Services, tell: Tell) -> Answer:
-    return answer(200, await watch_run(services.run_status, call.principal, call.input, tell))
+    run = await services.run_status.snapshot(call.principal, call.input.workflow_id, now=call.now)
+    seconds = call.input.timeout_seconds
+    return answer(200, await services.waiting.until_ended(call.principal, run, seconds=seconds, tell=tell))
 
 
 async def _recall(call: Call[SessionClaims, LoadBody], services: Services, _tell: Tell) -> Answer:

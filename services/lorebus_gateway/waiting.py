@@ -5,11 +5,12 @@ have been without one.
 """
 
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Final
+from time import monotonic
+from typing import Final, TypeAlias
 
 from starlette.types import Scope
 
@@ -26,6 +27,12 @@ LONGEST_WAIT_SECONDS: Final = 30
 """SPEC.md asks for no more; a longer wish is waited for this long, and the answer says so."""
 SNAPSHOT: Final = "snapshot"
 """The name of a watched run's events."""
+
+TELL_SECONDS: Final = 1.0
+"""How often somebody who waits is told that nothing has changed."""
+
+Tell: TypeAlias = Callable[[float, float, str], Awaitable[None]]
+"""Tells progress: seconds gone, seconds at most, and the state that the run is in."""
 
 _ACCEPTED: Final = 202
 _WAIT: Final = re.compile(r'wait\s*=\s*"?([0-9]{1,9})"?\s*(?:;.*)?', re.IGNORECASE)
@@ -56,6 +63,25 @@ class RunWaiting:
                 run = await self._run_status.snapshot(asker, given.run_id, now=datetime.now(UTC))
                 return answer(200, run, headers=given.headers + applied, run_id=run.workflow_id)
         return replace(given, headers=given.headers + applied)
+
+    async def until_ended(self, asker: Asker, run: RunSnapshot, *, seconds: float, tell: Tell) -> RunSnapshot:
+        """The run when it has ended, or as it is when the time is up or the gateway stops.
+
+        Raises:
+            NotFoundError: the run is gone.
+            TransientError: the database is away.
+        """
+        began = monotonic()
+        while not run.is_terminal and not self._changes.is_stopping:
+            gone = monotonic() - began
+            if gone >= seconds:
+                break
+            await tell(gone, seconds, run.state_name)
+            known = RunVersion(run.state_name, run.updated_at)
+            key = (asker.organization_uuid, run.workflow_id)
+            if await self._changes.changed(key, known, seconds=min(TELL_SECONDS, seconds - gone)) is not None:
+                run = await self._run_status.snapshot(asker, run.workflow_id, now=datetime.now(UTC))
+        return run
 
     async def watch(self, asker: Asker, run: RunSnapshot) -> AsyncGenerator[bytes, None]:
         """The run as it is, and again at each change until it has ended; heartbeats while nothing happens.

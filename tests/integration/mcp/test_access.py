@@ -153,6 +153,21 @@ async def test_arguments_are_held_to_the_same_limits_as_bodies(gateway: Asking) 
     assert far["faults"] == [{"path": "timeout_seconds", "problem": "should be less than or equal to 30"}]
 
 
+async def test_calls_of_tools_count_against_the_limit_of_the_credentials(database_url: str) -> None:
+    async with running_gateway(database_url, rate_limit_per_minute=2) as gateway:
+        other = await create_key(gateway.database, gateway.organization_uuid, name="second")
+        async with over_http(gateway.url, key=other) as client:
+            told = [(await client.call_tool("whoami")).is_error for _ in range(2)]
+            refused = await refusal(client, "whoami")
+            open_to_all = await ask(client, "list_workflow_types")
+        by_route = await gateway.ask("GET", "/api/workflows", key=other)
+
+    assert told == [False, False]
+    assert (refused["type"], refused["status"]) == ("urn:lorebus:problem:too-many-requests", 429)
+    assert by_route.status_code == 429
+    assert len(open_to_all["types"]) == 4
+
+
 async def test_without_its_database_a_tool_says_that_it_is_unavailable(database_url: str) -> None:
     async with running_gateway(database_url) as gateway:
         session = await gateway.session(await gateway.config())

@@ -1,5 +1,7 @@
 """The path `/mcp` as HTTP: what gets to the tools at all, from where, and at which gateway."""
 
+import asyncio
+import contextlib
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -9,7 +11,7 @@ import httpx
 import pytest
 
 from tests.support.gateways import Asking, serving
-from tests.support.mcp_clients import ask, over_http
+from tests.support.mcp_clients import ask, content_of, over_http
 
 JSON = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
@@ -114,6 +116,33 @@ async def test_any_gateway_answers_a_client_that_began_at_another(gateway: Askin
     assert begun.status_code == 200
     assert "mcp-session-id" not in begun.headers
     assert str(gateway.organization_uuid) in answered.text
+
+
+async def test_a_gateway_that_stops_answers_those_who_watch(gateway: Asking, database_url: str) -> None:
+    config = await gateway.config()
+    run = (await gateway.start("agents.memory-prune", agent_config_uuid=str(config))).json()
+    begun = asyncio.Event()
+    told: list[tuple[float, float | None, str | None]] = []
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        told.append((progress, total, message))
+        begun.set()
+
+    async with contextlib.AsyncExitStack() as clients:
+        async with serving(database_url, stop_seconds=25.0) as url:
+            client = await clients.enter_async_context(over_http(url, key=gateway.api_key))
+            # The client holds an answer to the tool's schema, for which it would ask a gateway that is gone.
+            await client.list_tools()
+            arguments = {"workflow_id": run["workflow_id"], "timeout_seconds": 30}
+            watching = asyncio.create_task(
+                client.call_tool("watch_workflow", arguments, progress_callback=on_progress)
+            )
+            await begun.wait()
+        result = await watching
+
+    assert not result.is_error
+    assert content_of(result)["state_name"] == "initiated"
+    assert {(total, message) for _, total, message in told} == {(30.0, "initiated")}
 
 
 async def test_calls_of_tools_are_counted_by_tool_and_status(gateway: Asking) -> None:
