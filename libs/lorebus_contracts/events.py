@@ -11,6 +11,7 @@ from uuid import UUID
 from pydantic import Field, model_validator
 
 from lorebus_contracts import topics
+from lorebus_contracts.arrays import FIRST_FAULTS
 from lorebus_contracts.fields import (
     CallerRef,
     CleanStr,
@@ -85,7 +86,9 @@ class EntryBody(WireModel):
     )
 
 
-Entries = Annotated[tuple[EntryBody, ...], Field(min_length=1, max_length=policy.MAX_ENTRIES_PER_SAVE)]
+Entries = Annotated[
+    tuple[EntryBody, ...], Field(min_length=1, max_length=policy.MAX_ENTRIES_PER_SAVE), *FIRST_FAULTS
+]
 """The entries of one save: 1 to 100 (SPEC.md section 8)."""
 
 
@@ -96,6 +99,10 @@ class ToolCallBody(WireModel):
     input: Json = Field(default=None, description="What it was given: any JSON, at most 64 levels deep.")
     output: CleanStr = Field(default="", description="What it answered, whole; a distill cuts it.")
     is_error: Flag = Field(default=False, description="Whether the answer is an error.")
+
+
+Trace = Annotated[tuple[ToolCallBody, ...], *FIRST_FAULTS]
+"""A session's calls of tools, in order."""
 
 
 class Event(WireModel, ABC):
@@ -127,9 +134,7 @@ class SessionEnded(Event):
     outcome: Outcome = Field(description="`success`, `failed`, or another word for any other end.")
     task: TaskText = Field(default="", description="What the session was asked to do.")
     step_count: Count = Field(description="How many steps it took; below 2 nothing is distilled.")
-    trace: tuple[ToolCallBody, ...] = Field(
-        default=(), description="Its calls of tools in order; a distill takes the last 25."
-    )
+    trace: Trace = Field(default=(), description="Its calls of tools in order; a distill takes the last 25.")
 
     def key(self) -> bytes:
         """Per session."""
@@ -244,8 +249,10 @@ class RecallRecorded(Event):
     cue: TaskText = Field(default="", description="The text that a ranked recall was made for.")
     pack_id: Uuid | None = Field(default=None, description="The pack's id; null for any other strategy.")
     budget_used_chars: Count = Field(description="Code points of the memory that was handed out.")
-    entries: tuple[RecalledEntry, ...] = Field(description="What was handed out, in its order.")
-    passed_over: tuple[PassedOverEntry, ...] = Field(
+    entries: Annotated[tuple[RecalledEntry, ...], *FIRST_FAULTS] = Field(
+        description="What was handed out, in its order."
+    )
+    passed_over: Annotated[tuple[PassedOverEntry, ...], *FIRST_FAULTS] = Field(
         default=(), description="Candidates that were left out, in ranking order."
     )
 

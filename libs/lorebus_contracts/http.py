@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from lorebus_contracts.events import CallerBody, EntryBody, Score, ToolCallBody
+from lorebus_contracts.events import CallerBody, Entries, EntryBody, Score, Trace
 from lorebus_contracts.fields import (
     Count,
     EntryText,
@@ -81,9 +81,7 @@ class SaveBody(WireModel):
         json_schema_extra={"oneOf": [{"required": ["entries"]}, {"required": ["content"]}]}
     )
 
-    entries: (
-        Annotated[tuple[EntryBody, ...], Field(min_length=1, max_length=policy.MAX_ENTRIES_PER_SAVE)] | None
-    ) = Field(default=None, description="What to remember, 1 to 100 entries.")
+    entries: Entries | None = Field(default=None, description="What to remember, 1 to 100 entries.")
     content: EntryText | None = Field(default=None, description="One entry of default importance.")
 
     @model_validator(mode="after")
@@ -171,7 +169,7 @@ class EndBody(WireModel):
 
     outcome: Outcome = Field(description="`success`, `failed`, or another word for any other end.")
     step_count: Count = Field(description="How many steps the session took.")
-    trace: tuple[ToolCallBody, ...] = Field(default=(), description="Its calls of tools, oldest first.")
+    trace: Trace = Field(default=(), description="Its calls of tools, oldest first.")
     task: TaskText | None = Field(default=None, description="Left out: the task it was registered with.")
     occurred_at: Timestamp | None = Field(default=None, description="Left out: now.")
     event_id: EventId = None

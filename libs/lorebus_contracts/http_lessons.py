@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from lorebus_contracts.events import ToolCallBody
+from lorebus_contracts.events import Trace
 from lorebus_contracts.fields import Name, Outcome, TaskText
 from lorebus_contracts.wire import WireModel
 from lorebus_domain.distilling import DistillSkip
@@ -21,7 +21,7 @@ class PreviewBody(WireModel):
 
     outcome: Outcome = Field(description="`success` or `failed`; no other outcome is distilled.")
     task: TaskText = Field(default="", description="What the session was asked to do.")
-    trace: tuple[ToolCallBody, ...] = Field(default=(), description="Its calls of tools, in order.")
+    trace: Trace = Field(default=(), description="Its calls of tools, in order.")
     model_profile: Name | None = Field(
         default=None,
         description="Which model to try; left out, the organization's own. `trace-rules` are the built-in rules.",

@@ -31,7 +31,7 @@ async def read_body(scope: Scope, receive: Receive) -> bytes:
     """The whole body, at most 1 MiB. One without a content type is taken for JSON.
 
     Raises:
-        UnsupportedMediaTypeError: it says that it is something else than JSON in UTF-8.
+        UnsupportedMediaTypeError: it says that it is something else than JSON in UTF-8, or that it is packed.
         BodyTooLargeError: it is announced with, or turns out to have, more than 1 MiB.
         ClientDisconnect: the client went away.
     """
@@ -64,6 +64,9 @@ def read_query(scope: Scope) -> dict[str, str]:
 
 
 def _check_media_type(scope: Scope) -> None:
+    """Refuse what is no JSON; and what is packed, since a small body may unpack to an immense one."""
+    if any(name == b"content-encoding" and value.lower() != b"identity" for name, value in scope["headers"]):
+        raise UnsupportedMediaTypeError
     media_type = header(scope, b"content-type")
     if media_type is None or media_type == _PLAIN_JSON:
         return

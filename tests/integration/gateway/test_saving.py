@@ -1,5 +1,6 @@
 """POST memory-save (SPEC.md sections 3, 6 and 8): accepted means durable, and nothing wrong is accepted."""
 
+import gzip
 import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -263,3 +264,47 @@ async def test_a_chunked_body_within_the_limit_is_read_whole(gateway: Asking) ->
     assert answer.status_code == 202
     (event,) = await accepted_events(gateway)
     assert event["entries"][0]["text"] == "in parts"
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "GZIP", "br", "deflate", "identity, gzip", "gzip, identity"])
+async def test_a_packed_body_is_refused_unread(gateway: Asking, encoding: str) -> None:
+    session = await a_session(gateway)
+    bomb = gzip.compress(b'{"content": "' + b" " * 50_000_000 + b'"}')
+
+    answer = await gateway.save(session, raw=bomb, headers={"content-encoding": encoding})
+
+    assert answer.status_code == 415
+    assert answer.json()["type"] == "urn:lorebus:problem:unsupported-media-type"
+    assert await nothing_is_stored(gateway)
+
+
+async def test_a_body_may_say_that_it_is_not_packed(gateway: Asking) -> None:
+    session = await a_session(gateway)
+
+    answer = await gateway.save(session, raw=b'{"content": "a"}', headers={"content-encoding": "identity"})
+
+    assert answer.status_code == 202
+
+
+@pytest.mark.parametrize(
+    ("raw", "status"),
+    [
+        (b'{"entries": [' + b"{}," * 999_999 + b"{}]}", 413),
+        (b'{"entries": [' + b"{}," * 340_000 + b"{}]}", 422),
+        (b'{"entries": [' + b"1," * 500_000 + b"1]}", 422),
+        (b'{"entries": [' + b'{"text":"a"},' * 80_000 + b'{"text":"a"}]}', 422),
+        (b'{"content": "a"' + b"".join(b',"%d":1' % number for number in range(100_000)) + b"}", 422),
+        (b'{"content": ' + b"[" * 500_000 + b"]" * 500_000 + b"}", 422),
+    ],
+)
+async def test_as_much_as_a_body_can_hold_is_refused_with_a_readable_answer(
+    gateway: Asking, raw: bytes, status: int
+) -> None:
+    session = await a_session(gateway)
+
+    answer = await gateway.save(session, raw=raw)
+
+    assert answer.status_code == status
+    assert len(answer.json().get("faults", ())) <= 20
+    assert len(answer.content) < 4_000
+    assert await nothing_is_stored(gateway)
