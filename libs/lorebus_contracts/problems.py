@@ -9,6 +9,7 @@ from typing import Final
 
 from pydantic import Field
 
+from lorebus_contracts import memory_file
 from lorebus_contracts.wire import WireModel
 
 MEDIA_TYPE: Final = "application/problem+json"
@@ -85,6 +86,18 @@ UNSUPPORTED_MEDIA_TYPE: Final = ProblemKind(
     "Unsupported media type",
     "Send the body as application/json in UTF-8, and not packed.",
 )
+FILE_TOO_LARGE: Final = ProblemKind(
+    "file-too-large",
+    413,
+    "File too large",
+    f"A file may have at most {memory_file.MAX_FILE_BYTES} bytes; send several, each with a header and an end.",
+)
+UNSUPPORTED_FILE_TYPE: Final = ProblemKind(
+    "unsupported-file-type",
+    415,
+    "Unsupported file type",
+    f"Send the file as {memory_file.MEDIA_TYPE} in UTF-8, and not packed.",
+)
 TOO_MANY_REQUESTS: Final = ProblemKind(
     "too-many-requests",
     429,
@@ -114,7 +127,9 @@ KINDS: Final = (
     KEY_REUSED,
     IN_HAND,
     BODY_TOO_LARGE,
+    FILE_TOO_LARGE,
     UNSUPPORTED_MEDIA_TYPE,
+    UNSUPPORTED_FILE_TYPE,
     TOO_MANY_REQUESTS,
     INTERNAL,
     UNAVAILABLE,

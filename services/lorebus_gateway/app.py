@@ -26,8 +26,10 @@ from lorebus_gateway.connections import CuttableProtocol
 from lorebus_gateway.endpoints import PathEndpoint
 from lorebus_gateway.erasing import Erasing
 from lorebus_gateway.errors import NotFoundError
+from lorebus_gateway.exporting import Exporting
 from lorebus_gateway.feed import Feed, FeedLimits
 from lorebus_gateway.idempotency import Idempotency
+from lorebus_gateway.importing import Importing
 from lorebus_gateway.lessons import Lessons
 from lorebus_gateway.mcp_endpoint import McpEndpoint
 from lorebus_gateway.openapi import openapi_document
@@ -138,6 +140,8 @@ class Gateway:
             idempotency=Idempotency(self._database),
             feed=Feed(self._tail, self._database, self.stopping, FeedLimits.of(self._settings)),
             erasing=Erasing(self._database, wake_relay=self._relay.wake),
+            exporting=Exporting(self._database),
+            importing=Importing(self._database, wake_relay=self._relay.wake),
             rate_limit=RateLimit(self._database, per_window=self._settings.rate_limit_per_minute),
             lessons=Lessons(self._database, self._providers, wake_relay=self._relay.wake),
             waiting=RunWaiting(RunChanges(self._database, self.stopping), run_status),

@@ -4,6 +4,7 @@ The rule that must not break: a body is read once and never beyond its limit, wh
 """
 
 import re
+from collections.abc import AsyncIterator
 from typing import Final
 from urllib.parse import parse_qsl
 
@@ -41,6 +42,18 @@ async def read_body(scope: Scope, receive: Receive) -> bytes:
     if not more:
         return _within_limit(body)
     return await _with_the_rest(body, receive)
+
+
+async def body_chunks(receive: Receive) -> AsyncIterator[bytes]:
+    """The body as it comes, for whoever sets its limit.
+
+    Raises:
+        ClientDisconnect: the client went away.
+    """
+    more = True
+    while more:
+        chunk, more = await _chunk(receive)
+        yield chunk
 
 
 def read_query(scope: Scope) -> dict[str, str]:

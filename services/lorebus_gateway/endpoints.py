@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 from uuid import UUID
 
+from pydantic import BaseModel
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
@@ -27,6 +28,7 @@ from lorebus_gateway.errors import NotFoundError
 from lorebus_gateway.idempotency import AS_IT_IS, Keeping, Once, idempotency_key, once
 from lorebus_gateway.problems import KNOWN_ERRORS, method_not_allowed, problem_answer
 from lorebus_gateway.services import Services
+from lorebus_gateway.uploads import Upload, uploaded
 from lorebus_kit.tokens import SessionClaims
 
 _ACCEPTED: Final = 202
@@ -44,7 +46,7 @@ InputT = TypeVar("InputT", bound=WireModel)
 class Call(Generic[PrincipalT, InputT]):
     """One request to a route: who makes it, what it says, and when it came.
 
-    `once` is its `Idempotency-Key`, `last_event_id` where a client of server-sent events was.
+    `once` is its `Idempotency-Key`, `last_event_id` where a client of server-sent events was, `upload` its file.
     """
 
     principal: PrincipalT
@@ -53,6 +55,7 @@ class Call(Generic[PrincipalT, InputT]):
     now: datetime
     once: Once | None = None
     last_event_id: str | None = None
+    upload: Upload | None = None
 
     def uuid(self, name: str) -> UUID:
         """The part `name` of the path.
@@ -72,7 +75,8 @@ class Route(Generic[PrincipalT, InputT]):
 
     `input` is the body of a POST or PUT and the query of a GET or DELETE; `answers` are the successes, and
     `problems` what else it may answer than what every route may. `streams` are the events of a route that goes on
-    answering. `keeping` is for an answer with a secret, which is not kept with an `Idempotency-Key`.
+    answering, `writes` the lines of a file that it answers with. `reads` are those of a file that comes as the body:
+    the input is then the query. `keeping` is for an answer with a secret, which is not kept with an `Idempotency-Key`.
     """
 
     method: Method
@@ -84,12 +88,14 @@ class Route(Generic[PrincipalT, InputT]):
     summary: str
     problems: tuple[ProblemKind, ...] = ()
     streams: type[WireModel] | None = None
+    writes: type[BaseModel] | None = None
+    reads: type[BaseModel] | None = None
     keeping: Callable[[Call[PrincipalT, InputT], Services], Keeping] | None = None
 
     @property
     def has_body(self) -> bool:
         """Whether the input comes as a body; else it is the query."""
-        return self.method in {"POST", "PUT"}
+        return self.method in {"POST", "PUT"} and self.reads is None
 
 
 AnyRoute: TypeAlias = Route[Any, Any]
@@ -158,6 +164,8 @@ class _Endpoint:
         route, services = self._route, self._services
         authorization = header(scope, b"authorization")
         principal = await admit(route.access, authorization, services)
+        if route.reads is not None:
+            return await self._answer_file(principal, scope, receive)
         if not route.has_body:
             parsed = wire.validate(route.input, read_query(scope))
             call = Call(principal, parsed, scope["path_params"], _now(), last_event_id=_last_event_id(scope))
@@ -171,15 +179,21 @@ class _Endpoint:
             return await services.waiting.preferred(given, principal, scope)
         return given
 
+    async def _answer_file(self, principal: Any, scope: Scope, receive: Receive) -> Answer:  # noqa: ANN401 - As the route's.
+        parsed = wire.validate(self._route.input, read_query(scope))
+        key = idempotency_key(scope)
+        async with uploaded(scope, receive) as upload:
+            call = Call(principal, parsed, scope["path_params"], _now(), upload=upload)
+            if key is not None:
+                return await self._once(call, key, scope["query_string"] + upload.digest)
+            return self._in_one_piece(await self._route.handler(call, self._services))
+
     async def _once(self, call: Call[Any, Any], key: str, body: bytes) -> Answer:
         """The answer to a POST with an `Idempotency-Key`: the first one again, if there was one."""
         route, services = self._route, self._services
 
         async def work(request: Once) -> Answer:
-            given = await route.handler(replace(call, once=request), services)
-            if not isinstance(given, Answer):
-                raise TypeError(f"{route.method} {route.path} is answered in one piece")
-            return given
+            return self._in_one_piece(await route.handler(replace(call, once=request), services))
 
         request = once(
             key,
@@ -191,6 +205,11 @@ class _Endpoint:
         )
         keeping = AS_IT_IS if route.keeping is None else route.keeping(call, services)
         return await services.idempotency.answer(request, work, keeping)
+
+    def _in_one_piece(self, given: Answer | Stream) -> Answer:
+        if not isinstance(given, Answer):
+            raise TypeError(f"{self._route.method} {self._route.path} is answered in one piece")
+        return given
 
     def _log_refusal(self, status: int, error: Exception) -> None:
         if status >= _FIRST_SERVER_ERROR:

@@ -29,6 +29,14 @@ class RequestInHandError(RefusedError):
     """The first request with this `Idempotency-Key` is not answered yet."""
 
 
+class FileTooLargeError(RefusedError):
+    """The file has more bytes than an import takes, announced or sent."""
+
+
+class UnsupportedFileTypeError(RefusedError):
+    """The body says that it is no JSON Lines, or that it is packed."""
+
+
 class TooManyRequestsError(RefusedError):
     """The credentials have used up what they may ask for until `retry_after_seconds` from now."""
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from lorebus_contracts.http import NoInput
-from lorebus_contracts.http_memory import EraseBody, FeedQuery
+from lorebus_contracts.http_memory import EraseBody, FeedQuery, MoveQuery
 from lorebus_gateway.answers import Answer, Stream, answer
 from lorebus_gateway.authentication import Organization
 from lorebus_gateway.endpoints import Call
@@ -29,3 +29,16 @@ async def get_erasure(call: Call[Organization, NoInput], services: Services) -> 
     return answer(
         200, await services.erasing.receipt(call.principal.organization_uuid, call.uuid("erasure_id"))
     )
+
+
+async def export_memory(call: Call[Organization, MoveQuery], services: Services) -> Stream:
+    """Answer with an agent config's entries as a file."""
+    return await services.exporting.export(call.principal.organization_uuid, call.input.agent_config_uuid)
+
+
+async def import_memory(call: Call[Organization, MoveQuery], services: Services) -> Answer:
+    """Add the entries of a file."""
+    if call.upload is None:
+        raise AssertionError("the route reads a file")
+    config = call.input.agent_config_uuid
+    return answer(200, await services.importing.add(call.principal.organization_uuid, config, call.upload))

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 
+from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
-from lorebus_contracts import problems
+from lorebus_contracts import memory_file, problems
 from lorebus_contracts.events import MemoryChanged
 from lorebus_contracts.http import NoInput
 from lorebus_contracts.http_answers import RunSnapshot
@@ -25,7 +26,7 @@ from lorebus_gateway.routes import ROUTES
 from lorebus_gateway.server_sent_events import EVENT_STREAM
 
 JsonObject: TypeAlias = dict[str, Any]
-_ModelUse: TypeAlias = tuple[type[WireModel], JsonSchemaMode]
+_ModelUse: TypeAlias = tuple[type[BaseModel], JsonSchemaMode]
 
 VERSION: Final = "1.0"
 """The version of the API, which is not that of the package."""
@@ -64,6 +65,7 @@ _PREFER: Final[JsonObject] = {
     "schema": {"type": "string", "examples": ["wait=10"]},
 }
 _BODY_PROBLEMS: Final = (problems.BODY_TOO_LARGE, problems.UNSUPPORTED_MEDIA_TYPE)
+_FILE_PROBLEMS: Final = (problems.FILE_TOO_LARGE, problems.UNSUPPORTED_FILE_TYPE)
 
 
 def openapi_document(routes: Sequence[AnyRoute] = ROUTES) -> JsonObject:
@@ -116,12 +118,17 @@ class _Writer:
                 "required": needed,
                 "content": self._content(route.input, "validation"),
             }
+        if route.reads is not None:
+            content = self._content(route.reads, "validation", memory_file.MEDIA_TYPE)
+            operation["requestBody"] = {"required": True, "content": content}
         return operation
 
     def _responses(self, route: AnyRoute) -> JsonObject:
         answers = {str(status): self._answer(status, model) for status, model in _answers(route).items()}
         if route.streams is not None:
             answers["200"] = self._stream(route.streams)
+        if route.writes is not None:
+            answers["200"] = {"description": "A file", "content": self._file(route.writes)}
         kinds: dict[int, list[ProblemKind]] = {}
         for kind in dict.fromkeys(_problems(route)):
             kinds.setdefault(kind.status, []).append(kind)
@@ -137,21 +144,26 @@ class _Writer:
         """Server-sent events; the schema is that of an event's data."""
         return {"description": "Events", "content": self._content(event, "serialization", EVENT_STREAM)}
 
+    def _file(self, line: type[BaseModel]) -> JsonObject:
+        """JSON Lines; the schema is that of a line."""
+        return self._content(line, "serialization", memory_file.MEDIA_TYPE)
+
     def _problems(self, kinds: Sequence[ProblemKind]) -> JsonObject:
         content = self._content(Problem, "serialization", media_type=problems.MEDIA_TYPE)
         told = [f"{kind.title} (`{kind.type}`)" for kind in kinds]
         return {"description": "; ".join(told), "content": content}
 
     def _content(
-        self, model: type[WireModel], mode: JsonSchemaMode, media_type: str = "application/json"
+        self, model: type[BaseModel], mode: JsonSchemaMode, media_type: str = "application/json"
     ) -> JsonObject:
         return {media_type: {"schema": self._references[model, mode]}}
 
 
 def _models(routes: Sequence[AnyRoute]) -> list[_ModelUse]:
-    bodies: set[type[WireModel]] = {route.input for route in routes if route.has_body}
-    answers = {model for route in routes for model in _answers(route).values() if model is not None}
-    answers |= {route.streams for route in routes if route.streams is not None}
+    bodies: set[type[BaseModel]] = {route.input for route in routes if route.has_body}
+    bodies |= {route.reads for route in routes if route.reads is not None}
+    told = (model for route in routes for model in (*_answers(route).values(), route.streams, route.writes))
+    answers: set[type[BaseModel]] = {model for model in told if model is not None}
     uses: list[_ModelUse] = [(model, "validation") for model in bodies]
     uses += [(model, "serialization") for model in answers | {Problem}]
     return sorted(uses, key=lambda use: use[0].__name__)
@@ -215,6 +227,8 @@ def _problems(route: AnyRoute) -> Iterable[ProblemKind]:
     yield from route.problems
     if route.has_body:
         yield from _BODY_PROBLEMS
+    if route.reads is not None:
+        yield from _FILE_PROBLEMS
     if route.has_body or route.input is not NoInput:
         yield problems.INVALID
     yield problems.INTERNAL

@@ -15,12 +15,14 @@ from lorebus_gateway.answers import Answer, Headers
 from lorebus_gateway.errors import (
     BodyTooLargeError,
     ConflictError,
+    FileTooLargeError,
     ForbiddenError,
     KeyReusedError,
     NotAuthenticatedError,
     NotFoundError,
     RequestInHandError,
     TooManyRequestsError,
+    UnsupportedFileTypeError,
     UnsupportedMediaTypeError,
 )
 from lorebus_store.errors import TransientError
@@ -41,6 +43,8 @@ KIND_OF: Final[Mapping[type[Exception], ProblemKind]] = MappingProxyType(
         RequestInHandError: problems.IN_HAND,
         BodyTooLargeError: problems.BODY_TOO_LARGE,
         UnsupportedMediaTypeError: problems.UNSUPPORTED_MEDIA_TYPE,
+        FileTooLargeError: problems.FILE_TOO_LARGE,
+        UnsupportedFileTypeError: problems.UNSUPPORTED_FILE_TYPE,
         TooManyRequestsError: problems.TOO_MANY_REQUESTS,
         TransientError: problems.UNAVAILABLE,
     }

@@ -36,7 +36,8 @@ from lorebus_contracts.http_answers import (
     WorkflowSchema,
     WorkflowTypes,
 )
-from lorebus_contracts.http_memory import EraseBody, ErasureReceipt, FeedQuery
+from lorebus_contracts.http_memory import EraseBody, ErasureReceipt, FeedQuery, ImportAnswer, MoveQuery
+from lorebus_contracts.memory_file import FileLine
 from lorebus_gateway import memory_handlers, organization_handlers, session_handlers, workflow_handlers
 from lorebus_gateway.authentication import Authenticator
 from lorebus_gateway.endpoints import AnyRoute, Route
@@ -149,6 +150,28 @@ _OF_ORGANIZATIONS: Final[tuple[AnyRoute, ...]] = (
         {200: ErasureReceipt},
         memory_handlers.get_erasure,
         "Show the receipt of an erasure.",
+    ),
+    Route(
+        "GET",
+        _APP + "/memory/export",
+        Authenticator.organization,
+        MoveQuery,
+        {},
+        memory_handlers.export_memory,
+        "Export an agent config's entries as JSON Lines, with all their counts.",
+        problems=(problems.NOT_FOUND,),
+        writes=FileLine,
+    ),
+    Route(
+        "POST",
+        _APP + "/memory/import",
+        Authenticator.organization,
+        MoveQuery,
+        {200: ImportAnswer},
+        memory_handlers.import_memory,
+        "Add the entries of an exported file, wholly or not at all; a second time nothing is added.",
+        problems=(problems.NOT_FOUND,),
+        reads=FileLine,
     ),
     Route(
         "DELETE",

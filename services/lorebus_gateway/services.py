@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from lorebus_gateway.administration import Administration
 from lorebus_gateway.authentication import Authenticator
 from lorebus_gateway.erasing import Erasing
+from lorebus_gateway.exporting import Exporting
 from lorebus_gateway.feed import Feed
 from lorebus_gateway.idempotency import Idempotency
+from lorebus_gateway.importing import Importing
 from lorebus_gateway.lessons import Lessons
 from lorebus_gateway.rate_limit import RateLimit
 from lorebus_gateway.recalling import Recalling
@@ -31,6 +33,8 @@ class Services:
     idempotency: Idempotency
     feed: Feed
     erasing: Erasing
+    exporting: Exporting
+    importing: Importing
     rate_limit: RateLimit
     waiting: RunWaiting
     lessons: Lessons

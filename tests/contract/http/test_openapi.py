@@ -25,6 +25,8 @@ IN_THE_SPEC: Final = {
     ("GET", "/api/app/agents/memory/feed"): ("Bearer", {"200"}),
     ("POST", "/api/app/agents/memory/erase"): ("Bearer", {"200"}),
     ("GET", "/api/app/agents/memory/erasures/{erasure_id}"): ("Bearer", {"200"}),
+    ("GET", "/api/app/agents/memory/export"): ("Bearer", {"200"}),
+    ("POST", "/api/app/agents/memory/import"): ("Bearer", {"200"}),
     ("GET", "/api/app/agents/memory/{entry_id}/evidence"): ("Bearer", {"200"}),
     ("POST", "/api/app/agents/memory/{entry_id}/release"): ("Bearer", {"200"}),
     ("POST", "/api/app/agents/memory/distill/preview"): ("Bearer", {"200"}),

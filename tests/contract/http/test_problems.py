@@ -13,12 +13,14 @@ from lorebus_gateway.answers import Answer
 from lorebus_gateway.errors import (
     BodyTooLargeError,
     ConflictError,
+    FileTooLargeError,
     ForbiddenError,
     KeyReusedError,
     NotAuthenticatedError,
     NotFoundError,
     RequestInHandError,
     TooManyRequestsError,
+    UnsupportedFileTypeError,
     UnsupportedMediaTypeError,
 )
 from lorebus_gateway.problems import method_not_allowed, problem_answer
@@ -34,7 +36,9 @@ PUBLISHED: Mapping[str, int] = {
     "urn:lorebus:problem:idempotency-key-reused": 409,
     "urn:lorebus:problem:request-in-hand": 409,
     "urn:lorebus:problem:body-too-large": 413,
+    "urn:lorebus:problem:file-too-large": 413,
     "urn:lorebus:problem:unsupported-media-type": 415,
+    "urn:lorebus:problem:unsupported-file-type": 415,
     "urn:lorebus:problem:too-many-requests": 429,
     "urn:lorebus:problem:internal": 500,
     "urn:lorebus:problem:unavailable": 503,
@@ -65,6 +69,8 @@ def test_the_published_types_have_their_published_statuses() -> None:
         (RequestInHandError("why"), "request-in-hand", (("retry-after", "1"),)),
         (TooManyRequestsError(17), "too-many-requests", (("retry-after", "17"),)),
         (BodyTooLargeError("why"), "body-too-large", ()),
+        (FileTooLargeError("why"), "file-too-large", ()),
+        (UnsupportedFileTypeError("why"), "unsupported-file-type", ()),
         (UnsupportedMediaTypeError("why"), "unsupported-media-type", ()),
         (TransientError("why"), "unavailable", (("retry-after", "2"),)),
         (PermanentError("why"), "internal", ()),

@@ -19,6 +19,9 @@ SYSTEM_WIDE = {
     "lorebus_store.locks._LOCK",
     "lorebus_store.locks._SHARE",
     "lorebus_store.locks._TRY_LOCK",
+    # A table of one transaction, which is about one organization.
+    "lorebus_store.moving._ADD_STAGED",
+    "lorebus_store.moving._STAGE",
     "lorebus_store.outbox._DELETE",
     "lorebus_store.outbox._DEPTH",
     "lorebus_store.outbox._LEASE",
