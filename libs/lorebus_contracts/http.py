@@ -9,14 +9,16 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from lorebus_contracts.events import CallerBody, Entries, EntryBody, Score, Trace
+from lorebus_contracts.events import CallerBody, Entries, EntryBody, Origin, Score, Trace
 from lorebus_contracts.fields import (
+    CleanStr,
     Count,
     EntryText,
     Flag,
     Json,
     Name,
     Outcome,
+    PrincipalRef,
     TaskText,
     Timestamp,
     TopK,
@@ -55,11 +57,34 @@ def _whole_number(low: int, high: int) -> BeforeValidator:
     return BeforeValidator(read)
 
 
+def _yes_or_no(value: object) -> object:
+    if value not in {"true", "false"}:
+        raise ValueError("should be `true` or `false`")
+    return value == "true"
+
+
+def _has_few_words(value: str) -> str:
+    words = len(value.split())
+    if not 1 <= words <= policy.LIST_QUERY_WORDS or len(value) > policy.LIST_QUERY_CHARS:
+        raise ValueError(
+            f"should be 1 to {policy.LIST_QUERY_WORDS} words of at most {policy.LIST_QUERY_CHARS} characters together"
+        )
+    return value
+
+
 def _has_a_list(value: WorkflowType) -> WorkflowType:
     if value not in LISTED_TYPES:
         raise ValueError(f"has no list of runs; should be one of {', '.join(LISTED_TYPES)}")
     return value
 
+
+YesOrNo = Annotated[bool, BeforeValidator(_yes_or_no)]
+"""A query's `true` or `false`."""
+
+SearchText = Annotated[
+    CleanStr, AfterValidator(_has_few_words), Field(json_schema_extra={"maxLength": policy.LIST_QUERY_CHARS})
+]
+"""Words to look for, cleaned as the texts are."""
 
 # The schemas are written out, because the schema of a query's field stands by itself.
 ListedType = Annotated[
@@ -107,9 +132,19 @@ class LoadBody(WireModel):
 
 
 class MemoryQuery(WireModel):
-    """A page of an agent config's entries, all principals together, highest importance first."""
+    """A page of an agent config's entries that meet all conditions named, highest importance first."""
 
     agent_config_uuid: Uuid = Field(description="Whose entries.")
+    principal_ref: PrincipalRef | None = Field(
+        default=None, description="Only this principal's entries; left out, those of all."
+    )
+    shared: YesOrNo | None = Field(
+        default=None, description="`true`: only the shared pool; `false`: only what belongs to a principal."
+    )
+    origin: Origin | None = Field(default=None, description="Only entries that came from there.")
+    q: SearchText | None = Field(
+        default=None, description="Only entries whose text has each of these words somewhere, in any case."
+    )
     min_importance: Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)] | None = Field(
         default=None, description="Only entries of at least this importance."
     )
@@ -122,6 +157,16 @@ class MemoryQuery(WireModel):
     per_page: Annotated[
         int, Field(ge=1, le=policy.LIST_PER_PAGE_MAX), _whole_number(1, policy.LIST_PER_PAGE_MAX)
     ] = Field(default=policy.LIST_PER_PAGE_DEFAULT, description="Entries a page.")
+
+    @model_validator(mode="after")
+    def _is_of_one_scope(self) -> "MemoryQuery":
+        if self.shared and self.principal_ref is not None:
+            raise ValueError("takes `principal_ref` or `shared=true`, not both: the shared pool is nobody's")
+        return self
+
+    def words(self) -> tuple[str, ...]:
+        """The words that each text must have, at most 10."""
+        return tuple((self.q or "").split())
 
 
 class PruneBody(WireModel):

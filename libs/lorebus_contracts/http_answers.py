@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import Field, JsonValue
 
-from lorebus_contracts.events import CallerBody, PassedOverEntry, RecalledEntry
+from lorebus_contracts.events import CallerBody, Origin, PassedOverEntry, RecalledEntry
 from lorebus_contracts.http import AgentConfigBody, OrganizationBody
 from lorebus_contracts.wire import WireModel
 from lorebus_contracts.workflows import State, StateDescriptor, Transition, WorkflowType
@@ -73,6 +73,7 @@ class MemoryItem(WireModel):
         description="How many of its saves were of a lesson that its own session had recalled."
     )
     access_count: int = Field(description="How often it was handed out.")
+    origin: Origin = Field(description="Where it came from.")
     created_at: datetime = Field(description="When it was first saved.")
     updated_at: datetime = Field(description="When it was last saved.")
     state: EntryState = Field(description="`active`, or `quarantined`: held back and never recalled.")

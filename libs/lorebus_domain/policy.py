@@ -84,3 +84,6 @@ MAX_TASK_CHARS: Final = 100_000
 MAX_JSON_DEPTH: Final = 64
 LIST_PER_PAGE_DEFAULT: Final = 20
 LIST_PER_PAGE_MAX: Final = 100
+# A listing's `q` is looked for in every text of the config: what it costs grows with its words.
+LIST_QUERY_CHARS: Final = 200
+LIST_QUERY_WORDS: Final = 10

@@ -1,15 +1,15 @@
-"""Memory entries: what saves write, what a person lists and deletes, what a prune takes away.
+"""Memory entries: what saves write, what a person looks at and deletes, what a prune takes away.
 
 The rule that must not break: whoever changes entries holds the shared lock of their agent configs first
 (`share_configs`), and locks rows in the order of their identity. So no two writers deadlock and every counter is exact.
-What loads read is in `candidates`, pruning in `pruning`; both are named here as well. What is held back, in
-`quarantine`, is an entry without being counted as one.
+What loads read is in `candidates`, what a person looks through in `listing`, pruning in `pruning`; all are named here
+as well. What is held back, in `quarantine`, is an entry without being counted as one.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -18,7 +18,7 @@ from lorebus_domain.fingerprint import FINGERPRINT_VERSION
 from lorebus_domain.saving import FoldedEntry
 from lorebus_domain.terms import TERMS_VERSION
 from lorebus_domain.visibility import MemoryScope
-from lorebus_store import candidates, locks, pruning, recalls
+from lorebus_store import candidates, listing, locks, pruning, recalls
 from lorebus_store.locks import ConfigPair
 from lorebus_store.statements import Statement
 
@@ -29,6 +29,9 @@ newest = candidates.newest
 most_important = candidates.most_important
 pack_candidates = candidates.pack_candidates
 texts_of = candidates.texts_of
+EntryDetails = listing.EntryDetails
+Page = listing.Page
+list_page = listing.list_page
 prune_lowest = pruning.prune_lowest
 would_prune = pruning.would_prune
 
@@ -72,35 +75,6 @@ class CounterState(NamedTuple):
     pair: ConfigPair
     entry_count: int
     max_entries: int
-
-
-class EntryDetails(NamedTuple):
-    """An entry with all that is known of it."""
-
-    id: UUID
-    agent_config_uuid: UUID
-    principal_ref: str | None
-    text: str
-    fingerprint: bytes
-    importance: float
-    reinforcement_count: int
-    access_count: int
-    origin: str
-    session_uuid: UUID | None
-    provenance: Mapping[str, Any] | None
-    created_at: datetime
-    updated_at: datetime
-    last_accessed_at: datetime | None
-    state: str
-    quarantine_reason: str | None
-    echo_count: int
-
-
-class Page(NamedTuple):
-    """One page of a listing, and how many entries all pages hold together."""
-
-    items: tuple[EntryDetails, ...]
-    total: int
 
 
 class DeletedEntry(NamedTuple):
@@ -170,33 +144,8 @@ _ADD_TO_COUNTERS: Final = Statement(
     RETURNING c.organization_uuid, c.agent_config_uuid, c.entry_count, c.memory_max_entries
     """
 )
-_DETAILS: Final = ", ".join(EntryDetails._fields)
-# The last condition always holds; it names the index `memories_of_config`.
-_OF_CONFIG: Final = """organization_uuid = :organization_uuid AND agent_config_uuid = :agent_config_uuid
-    AND state = 'active' AND importance >= 0"""
-_LIST: Final = Statement(
-    f"""
-    SELECT {_DETAILS} FROM lorebus.memories WHERE {_OF_CONFIG}
-    ORDER BY importance DESC, created_at DESC, id DESC OFFSET :skip LIMIT :per_page
-    """
-)
-_LIST_ABOVE: Final = Statement(
-    f"""
-    SELECT {_DETAILS} FROM lorebus.memories WHERE {_OF_CONFIG} AND importance >= :min_importance
-    ORDER BY importance DESC, created_at DESC, id DESC OFFSET :skip LIMIT :per_page
-    """
-)
-_TOTAL: Final = Statement(
-    """
-    SELECT entry_count FROM lorebus.agent_configs
-    WHERE organization_uuid = :organization_uuid AND agent_config_uuid = :agent_config_uuid
-    """
-)
-_COUNT_ABOVE: Final = Statement(
-    f"SELECT count(*) FROM lorebus.memories WHERE {_OF_CONFIG} AND importance >= :min_importance"
-)
 _GET: Final = Statement(
-    f"SELECT {_DETAILS} FROM lorebus.memories WHERE organization_uuid = :organization_uuid AND id = :id"
+    f"SELECT {listing.DETAILS} FROM lorebus.memories WHERE organization_uuid = :organization_uuid AND id = :id"
 )
 _CONFIG_OF: Final = Statement(
     "SELECT agent_config_uuid FROM lorebus.memories WHERE organization_uuid = :organization_uuid AND id = :id"
@@ -300,29 +249,6 @@ async def add_to_counters(
     }
     rows = await _ADD_TO_COUNTERS.rows(conn, values)
     return tuple(CounterState((row[0], row[1]), row[2], row[3]) for row in rows)
-
-
-async def list_page(
-    conn: AsyncConnection,
-    organization_uuid: UUID,
-    agent_config_uuid: UUID,
-    *,
-    min_importance: float | None = None,
-    page: int,
-    per_page: int,
-) -> Page:
-    """A page of a config's entries, highest importance first, then newest, then id; `page` counts from 1.
-
-    Those that are held back are listed by `quarantine.list_held`. Source: SPEC.md section 8.
-    """
-    key: dict[str, object] = {"organization_uuid": organization_uuid, "agent_config_uuid": agent_config_uuid}
-    listing, counting = (_LIST, _TOTAL)
-    if min_importance is not None:
-        listing, counting = (_LIST_ABOVE, _COUNT_ABOVE)
-        key["min_importance"] = min_importance
-    items = await listing.rows(conn, key | {"skip": (page - 1) * per_page, "per_page": per_page})
-    total = await counting.value(conn, key)
-    return Page(tuple(EntryDetails(*row) for row in items), total or 0)
 
 
 async def get_entry(conn: AsyncConnection, organization_uuid: UUID, entry_id: UUID) -> EntryDetails | None:

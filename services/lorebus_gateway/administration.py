@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import datetime
 from uuid import UUID, uuid4
 
-from lorebus_contracts.events import ChangeKind, MemoryChanged
+from lorebus_contracts.events import ChangeKind, MemoryChanged, Origin
 from lorebus_contracts.http import AgentConfigBody, MemoryQuery, OrganizationBody
 from lorebus_contracts.http_answers import (
     AgentConfigAnswer,
@@ -22,7 +22,7 @@ from lorebus_gateway.errors import NotFoundError
 from lorebus_gateway.known_scopes import require_agent_config
 from lorebus_gateway.receipts import receipt_answer
 from lorebus_kit.emitting import outbox_row
-from lorebus_store import memories, outbox, quarantine, recalls, settings
+from lorebus_store import memories, outbox, recalls, settings
 from lorebus_store.database import Database
 from lorebus_store.memories import EntryDetails
 
@@ -95,14 +95,18 @@ class Administration:
         """
         async with self._database.read() as connection:
             await require_agent_config(connection, organization_uuid, query.agent_config_uuid)
-            listed = memories.list_page if query.state is EntryState.ACTIVE else quarantine.list_held
-            page = await listed(
+            page = await memories.list_page(
                 connection,
                 organization_uuid,
                 query.agent_config_uuid,
-                min_importance=query.min_importance,
                 page=query.page,
                 per_page=query.per_page,
+                state=query.state,
+                min_importance=query.min_importance,
+                principal_ref=query.principal_ref,
+                shared=query.shared,
+                origin=query.origin,
+                words=query.words(),
             )
         return MemoryPage(
             items=tuple(map(memory_item, page.items)),
@@ -178,6 +182,7 @@ def memory_item(entry: EntryDetails) -> MemoryItem:
         reinforcement_count=entry.reinforcement_count,
         echo_count=entry.echo_count,
         access_count=entry.access_count,
+        origin=Origin(entry.origin),
         created_at=entry.created_at,
         updated_at=entry.updated_at,
         state=EntryState(entry.state),

@@ -8,9 +8,10 @@ import pytest
 
 from lorebus_contracts.events import CallerBody, MemoryChanged, Origin, Provenance, SaveRequested
 from lorebus_contracts.wire import parse
+from lorebus_domain.quarantine import EntryState
 from lorebus_recall_labeller.handlers import on_session_events
 from lorebus_save.handlers import on_save_requested
-from lorebus_store import evidence, outbox, quarantine
+from lorebus_store import evidence, memories, outbox
 from lorebus_store.database import Database
 from lorebus_store.memories import EntryDetails
 from tests.support.events import NOBODY, Scope, actor, recalled, save
@@ -168,7 +169,9 @@ async def test_a_lesson_that_steers_the_operator_is_held_and_nobody_is_told_of_i
     assert [entry.text for entry in await entries_of(database, scope)] == [CHECK_BALANCE]
     assert await counter_of(database, scope) == 1
     async with database.read() as connection:
-        held = await quarantine.list_held(connection, *scope.pair, page=1, per_page=10)
+        held = await memories.list_page(
+            connection, *scope.pair, state=EntryState.QUARANTINED, page=1, per_page=10
+        )
     assert [(entry.text, entry.quarantine_reason) for entry in held.items] == [
         (STEERING, "operator_instruction")
     ]

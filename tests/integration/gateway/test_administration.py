@@ -89,7 +89,19 @@ async def test_only_entries_of_at_least_the_importance_asked_for_are_listed(gate
         ("min_importance", "-0.1", "greater than or equal to 0"),
         ("min_importance", "high", "number"),
         ("agent_config_uuid", "x", "UUID"),
-        ("principal_ref", "bob", "not a known key"),
+        ("importance", "0.5", "not a known key"),
+        ("principal_ref", "", "blank"),
+        ("principal_ref", "   ", "blank"),
+        ("principal_ref", "p" * 513, "512"),
+        ("principal_ref", "a\0b", "U+0000"),
+        ("shared", "yes", "`true` or `false`"),
+        ("shared", "True", "`true` or `false`"),
+        ("shared", "", "`true` or `false`"),
+        ("origin", "elsewhere", "'runner', 'distill', 'workflow' or 'import'"),
+        ("q", "", "1 to 10 words"),
+        ("q", "  ", "1 to 10 words"),
+        ("q", "a b c d e f g h i j k", "1 to 10 words"),
+        ("q", "x" * 201, "200 characters"),
     ],
 )
 async def test_a_query_out_of_range_is_refused_with_the_range(
@@ -103,6 +115,87 @@ async def test_a_query_out_of_range_is_refused_with_the_range(
     (fault,) = answer.json()["faults"]
     assert fault["path"] == field
     assert problem in fault["problem"]
+
+
+async def listed(gateway: Asking, config: UUID, **params: object) -> tuple[list[str], int]:
+    """The texts on the first page, and the total."""
+    answer = await gateway.ask("GET", MEMORY, params={"agent_config_uuid": str(config), **params})
+    assert answer.status_code == 200, answer.text
+    page = answer.json()
+    assert page["has_more"] is (page["total"] > len(page["items"]))
+    return [item["text"] for item in page["items"]], page["total"]
+
+
+async def test_a_listing_can_be_of_one_principal_or_of_the_shared_pool(gateway: Asking) -> None:
+    config = await gateway.config()
+    for principal in ("ann_lee", "ann-lee", "a%b", "a\\b", "Ann_lee", " ann_lee "):
+        await gateway.remember(config, f"of {principal}", principal=principal)
+    await gateway.remember(config, "of all")
+
+    for principal in ("ann_lee", "a%b", "a\\b", " ann_lee "):
+        assert await listed(gateway, config, principal_ref=principal) == ([f"of {principal}"], 1)
+    assert await listed(gateway, config, principal_ref="nobody") == ([], 0)
+    assert await listed(gateway, config, shared="true") == (["of all"], 1)
+    assert (await listed(gateway, config, shared="false"))[1] == 6
+    assert (await listed(gateway, config))[1] == 7
+
+
+async def test_a_listing_of_words_takes_them_as_they_are(gateway: Asking) -> None:
+    config = await gateway.config()
+    await gateway.remember(config, "Deploys are 100% safe", "deploys are 100 times safe", "a\\b", "a_b")
+
+    assert await listed(gateway, config, q="DEPLOYS 100%") == (["Deploys are 100% safe"], 1)
+    assert (await listed(gateway, config, q="deploy"))[1] == 2
+    assert await listed(gateway, config, q="\\") == (["a\\b"], 1)
+    assert await listed(gateway, config, q="a_b") == (["a_b"], 1)
+    assert await listed(gateway, config, q="safe kittens") == ([], 0)
+
+
+async def test_words_are_looked_for_as_texts_are_kept(gateway: Asking) -> None:
+    config = await gateway.config()
+    await gateway.remember(config, "caf\u00e9 r\u00e9serv\u00e9")
+
+    assert (await listed(gateway, config, q="cafe\u0301"))[1] == 1
+
+
+async def test_a_listing_of_one_origin_says_where_each_entry_came_from(gateway: Asking) -> None:
+    config = await gateway.config()
+    await gateway.remember(config, "from a runner")
+
+    assert (await listed(gateway, config, origin="runner"))[1] == 1
+    assert (await listed(gateway, config, origin="distill"))[1] == 0
+    answer = await gateway.ask("GET", MEMORY, params={"agent_config_uuid": str(config)})
+    assert answer.json()["items"][0]["origin"] == "runner"
+
+
+async def test_the_total_of_a_filtered_listing_is_that_of_all_its_pages(gateway: Asking) -> None:
+    config = await gateway.config()
+    await gateway.remember(config, *(f"tea {i}" for i in range(25)), principal="bob", importance=0.6)
+    await gateway.remember(config, *(f"tea {i}" for i in range(9)), principal="eve", importance=0.6)
+    await gateway.remember(config, *(f"tea low {i}" for i in range(9)), principal="bob", importance=0.2)
+    params = {"principal_ref": "bob", "q": "tea", "min_importance": 0.5, "per_page": 10}
+
+    pages = []
+    for page in (1, 2, 3, 4):
+        answer = await gateway.ask(
+            "GET", MEMORY, params={"agent_config_uuid": str(config), "page": page, **params}
+        )
+        pages.append(answer.json())
+
+    assert [len(page["items"]) for page in pages] == [10, 10, 5, 0]
+    assert [page["total"] for page in pages] == [25, 25, 25, 25]
+    assert [page["has_more"] for page in pages] == [True, True, False, False]
+    assert len({item["id"] for page in pages for item in page["items"]}) == 25
+
+
+async def test_one_principal_and_the_shared_pool_exclude_each_other(gateway: Asking) -> None:
+    config = await gateway.config()
+
+    params = {"agent_config_uuid": str(config), "principal_ref": "bob", "shared": "true"}
+    answer = await gateway.ask("GET", MEMORY, params=params)
+
+    assert answer.status_code == 422
+    assert "not both" in answer.json()["faults"][0]["problem"]
 
 
 @pytest.mark.parametrize(

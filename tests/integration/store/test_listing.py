@@ -1,9 +1,14 @@
 """Listing and deleting entries, as a person does."""
 
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
+import pytest
+
+from lorebus_domain.quarantine import EntryState
 from lorebus_domain.visibility import MemoryScope
-from lorebus_store import memories
+from lorebus_store import listing, memories
 from lorebus_store.database import Database
 from tests.integration.store.builders import (
     CONFIG,
@@ -12,6 +17,7 @@ from tests.integration.store.builders import (
     OTHER_ORGANIZATION,
     entry_count,
     folded,
+    plan,
     save,
     stored_texts,
 )
@@ -53,6 +59,96 @@ async def test_a_listing_is_by_importance_then_age_and_can_leave_the_low_ones_ou
     assert everything.total == 4
     assert ([entry.text for entry in important.items], important.total) == (["just so"], 3)
     assert foreign == memories.Page((), 0)
+
+
+async def texts_where(database: Database, **wanted: Any) -> list[str]:  # noqa: ANN401 - Any filter.
+    async with database.read() as conn:
+        page = await memories.list_page(conn, ORGANIZATION, CONFIG, page=1, per_page=50, **wanted)
+        rest = await memories.list_page(conn, ORGANIZATION, CONFIG, page=2, per_page=1, **wanted)
+    assert page.total == rest.total == len(page.items)
+    assert rest.items == page.items[1:2]
+    return sorted(entry.text for entry in page.items)
+
+
+async def test_a_listing_is_of_one_principal_of_the_shared_pool_or_of_all_but_that(
+    database: Database, shared: MemoryScope, alice: MemoryScope
+) -> None:
+    others = [
+        replace(alice, principal_ref=ref) for ref in ("alice1", "a_ice", "a%", "Alice", " alice ", "a\\b")
+    ]
+    async with database.begin() as conn:
+        await save(conn, folded(shared, "of the pool"))
+        await save(conn, folded(alice, "of alice"))
+        for other in others:
+            await save(conn, folded(other, f"of {other.principal_ref}"))
+
+    assert await texts_where(database, principal_ref="alice") == ["of alice"]
+    assert await texts_where(database, principal_ref="a_ice") == ["of a_ice"]
+    assert await texts_where(database, principal_ref="a%") == ["of a%"]
+    assert await texts_where(database, principal_ref="a\\b") == ["of a\\b"]
+    assert await texts_where(database, principal_ref="nobody") == []
+    assert await texts_where(database, shared=True) == ["of the pool"]
+    assert len(await texts_where(database, shared=False)) == 7
+    assert len(await texts_where(database)) == 8
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["100%"], ["100% sure"]),
+        (["%"], ["100% sure"]),
+        (["_"], ["snake_case"]),
+        (["\\"], ["C:\\temp"]),
+        (["C:\\temp"], ["C:\\temp"]),
+        (["SURE"], ["100 sure", "100% sure"]),
+        (["sure", "100"], ["100 sure", "100% sure"]),
+        (["sure", "snake"], []),
+        (["ÉTÉ"], ["L'été à Пловдив"]),
+        (["пЛОВ"], ["L'été à Пловдив"]),
+        (["鍵"], ["本番の鍵は回す"]),
+        (["'"], ["L'été à Пловдив"]),
+    ],
+)
+async def test_every_word_must_be_in_the_text_as_it_is_but_for_its_case(
+    database: Database, shared: MemoryScope, words: list[str], found: list[str]
+) -> None:
+    texts = ("100% sure", "100 sure", "snake_case", "C:\\temp", "L'été à Пловдив", "本番の鍵は回す")
+    async with database.begin() as conn:
+        await save(conn, folded(shared, *texts))
+
+    assert await texts_where(database, words=words) == found
+
+
+async def test_conditions_are_met_together(
+    database: Database, shared: MemoryScope, alice: MemoryScope
+) -> None:
+    async with database.begin() as conn:
+        await save(conn, folded(alice, "tea high", importance=0.9))
+        await save(conn, folded(alice, "tea low", importance=0.2))
+        await save(conn, folded(alice, "coffee", importance=0.9))
+        await save(conn, folded(shared, "tea of all", importance=0.9))
+
+    found = await texts_where(
+        database, principal_ref="alice", min_importance=0.5, origin="runner", words=["tea"]
+    )
+
+    assert found == ["tea high"]
+    assert await texts_where(database, origin="import", words=["tea"]) == []
+    assert await texts_where(database, shared=True, min_importance=0.95) == []
+
+
+@pytest.mark.parametrize("key", list(listing._LISTINGS))
+async def test_a_listing_walks_an_index_in_its_order_from_the_first_entry_on(
+    database: Database, key: tuple[EntryState, tuple[bool, bool | None], bool]
+) -> None:
+    async with database.read() as conn:
+        lines = await plan(conn, listing._LISTINGS[key].page)
+
+    state, whose, _ = key
+    of_scope = "memories_most_important" if whose in {(True, None), (False, True)} else "memories_of_config"
+    assert ("memories_held" if state is EntryState.QUARANTINED else of_scope) in lines
+    assert "Seq Scan" not in lines
+    assert state is EntryState.QUARANTINED or "Sort" not in lines
 
 
 async def test_a_deleted_entry_is_gone_and_counted_off_once(database: Database, alice: MemoryScope) -> None:

@@ -5,6 +5,7 @@ from uuid import UUID
 
 import pytest
 
+from lorebus_domain.quarantine import EntryState
 from lorebus_domain.recall import PackReach
 from lorebus_domain.visibility import MemoryScope, ReadScope
 from lorebus_store import memories, quarantine, settings
@@ -21,6 +22,7 @@ from tests.integration.store.builders import (
 )
 
 HELD: Final = EntrySource("distill", quarantine_reason="operator_instruction")
+QUARANTINED: Final = EntryState.QUARANTINED
 ALICE: Final = ReadScope(principal_ref="alice", shared=True)
 
 
@@ -76,9 +78,9 @@ async def test_what_is_held_is_listed_apart_and_counted_as_nothing(
 
     async with database.read() as conn:
         listed = await memories.list_page(conn, ORGANIZATION, CONFIG, page=1, per_page=10)
-        apart = await quarantine.list_held(conn, ORGANIZATION, CONFIG, page=1, per_page=10)
-        above = await quarantine.list_held(
-            conn, ORGANIZATION, CONFIG, min_importance=0.95, page=1, per_page=10
+        apart = await memories.list_page(conn, ORGANIZATION, CONFIG, state=QUARANTINED, page=1, per_page=10)
+        above = await memories.list_page(
+            conn, ORGANIZATION, CONFIG, state=QUARANTINED, min_importance=0.95, page=1, per_page=10
         )
 
     assert [entry.text for entry in listed.items] == ["one"]
@@ -150,7 +152,8 @@ async def test_a_dropped_entry_is_gone_and_the_counter_unmoved(
 
     assert await entry_count(database) == 1
     async with database.read() as conn:
-        assert (await quarantine.list_held(conn, ORGANIZATION, CONFIG, page=1, per_page=10)).total == 0
+        page = await memories.list_page(conn, ORGANIZATION, CONFIG, state=QUARANTINED, page=1, per_page=10)
+    assert page.total == 0
 
 
 async def test_a_prune_neither_counts_nor_takes_what_is_held(database: Database, alice: MemoryScope) -> None:
@@ -164,4 +167,5 @@ async def test_a_prune_neither_counts_nor_takes_what_is_held(database: Database,
     assert len(gone) == 1
     assert await entry_count(database) == 1
     async with database.read() as conn:
-        assert (await quarantine.list_held(conn, ORGANIZATION, CONFIG, page=1, per_page=10)).total == 1
+        page = await memories.list_page(conn, ORGANIZATION, CONFIG, state=QUARANTINED, page=1, per_page=10)
+    assert page.total == 1
