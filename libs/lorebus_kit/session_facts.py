@@ -37,9 +37,7 @@ async def refusals(
     nobody knows nothing is kept, nor of the events whose ids are `erased`, which are not refused either.
     """
     heard = [
-        event
-        for event in events
-        if known[_pair(event)].organization_known and event.event_id not in erased
+        event for event in events if known[_pair(event)].organization_known and event.event_id not in erased
     ]
     before = await sessions.known(connection, set(map(_key, heard)))
     telling = [event for event in heard if known[_pair(event)].config_known and _fits(event, before)]
