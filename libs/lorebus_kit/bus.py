@@ -131,6 +131,7 @@ class BusProducer:
                 )
         except (KafkaError, TimeoutError) as error:
             return TransientError(f"the broker did not take a record: {type(error).__name__}")
+        sent.add_done_callback(_read_exception)
         return sent
 
     async def _connect(self) -> None:
@@ -170,12 +171,11 @@ async def _confirmed(
         async with asyncio.timeout_at(deadline):
             await asyncio.shield(sent)
     except (KafkaError, TimeoutError) as error:
-        sent.add_done_callback(_read_exception)
         return UnconfirmedError(f"the broker did not confirm a record: {type(error).__name__}", sent)
     return None
 
 
 def _read_exception(sent: "asyncio.Future[object]") -> None:
-    """Look at a late failure, so that nobody complains that it was never looked at."""
+    """Look at a failure that nobody may wait for any more, so that nobody complains that it was never looked at."""
     if not sent.cancelled():
         sent.exception()

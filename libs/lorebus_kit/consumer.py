@@ -7,7 +7,6 @@ first, starts at the latest offset, swallows what a parser raises and answers to
 import asyncio
 import functools
 import logging
-import signal
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -24,12 +23,15 @@ from lorebus_kit.delivery import Background, Delivery, keep_running
 from lorebus_kit.guarded_consumer import GuardedConsumer
 from lorebus_kit.health import HealthServer
 from lorebus_kit.settings import ConsumerSettings
+from lorebus_kit.stopping import on_stop_signal
 from lorebus_kit.subscription import Subscription
 from lorebus_kit.watch import ConsumerWatch
 from lorebus_store.database import Database
 
-STOP_SECONDS: Final = 20.0
+STOP_SECONDS: Final = 12.0
 """How long a stop waits for the batch in hand and for leaving the group."""
+BESIDE_SECONDS: Final = 10.0
+"""How long it waits then for relay and workers to finish what they have in hand."""
 POLL_SECONDS: Final = 300.0
 _log: Final = logging.getLogger(__name__)
 
@@ -68,9 +70,7 @@ class ConsumerProcess:
         Raises:
             OSError: the health port is taken.
         """
-        loop = asyncio.get_running_loop()
-        for name in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(name, self._stop.set)
+        on_stop_signal(lambda _: self._stop.set())
         health = HealthServer(
             self._watch.health, host=self._settings.health_host, port=self._settings.health_port
         )
@@ -84,7 +84,9 @@ class ConsumerProcess:
             await self._consume()
         finally:
             self._stop.set()
-            await asyncio.wait(beside, timeout=STOP_SECONDS / 2)
+            await asyncio.wait(beside, timeout=BESIDE_SECONDS)
+            for task in beside:
+                task.cancel()
             await self._bus.stop()
             await health.stop()
             await self._database.dispose()

@@ -4,6 +4,7 @@ The rule that must not break: nothing waits for ever. The server ends slow state
 transactions by itself; a server that has stopped answering is given up by the client's own clock.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -50,6 +51,7 @@ _SET_TIMEOUTS: Final = Statement(
 _TRUSTED_IDLE_SECONDS: Final = 1.0
 _PING_TIMEOUT_SECONDS: Final = 3.0
 _RECYCLE_SECONDS: Final = 1_800
+_GOODBYE_SECONDS: Final = 3.0
 _DRIVER_ERRORS: Final = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError)
 
 
@@ -164,8 +166,12 @@ class Database:
         return PoolStatus(size=pool.size(), in_use=pool.checkedout(), idle=pool.checkedin())
 
     async def dispose(self) -> None:
-        """Close every idle connection."""
-        await self._engine.dispose()
+        """Close every idle connection; one whose server does not answer is let go after 3 s."""
+        try:
+            async with asyncio.timeout(_GOODBYE_SECONDS):
+                await self._engine.dispose()
+        except TimeoutError:
+            await self._engine.dispose(close=False)
 
 
 def async_url(url: str) -> URL:

@@ -6,7 +6,6 @@ The rule that must not break: a stop answers what is in hand, has answered recal
 import asyncio
 import contextlib
 import logging
-import signal
 import socket
 from collections.abc import AsyncIterator, Iterator
 from typing import Final
@@ -56,6 +55,7 @@ from lorebus_kit.providers.directory import Providers
 from lorebus_kit.providers.usage import StoredUsage
 from lorebus_kit.relay import Relay
 from lorebus_kit.run_ids import RunIds
+from lorebus_kit.stopping import on_stop_signal
 from lorebus_kit.sweeper import Sweeper
 from lorebus_kit.tail import Tail
 from lorebus_kit.tokens import SessionTokens
@@ -196,9 +196,7 @@ class _Server(StoppingServer):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.handle_exit, number, None)
+        on_stop_signal(lambda number: self.handle_exit(number, None))
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
