@@ -135,9 +135,12 @@ async def test_whoever_lost_its_lease_changes_nothing_any_more(database: Databas
     (current,) = await claim(database)
     assert (current.id, current.attempts) == (late.id, 2)
     async with database.begin() as conn:
-        lost = {"organization_uuid": ORGANIZATION, "run_id": late.id, "token": late.token}
-        assert not await leases.extend_lease(conn, **lost, lease_seconds=60)
-        assert not await leases.retry_later(conn, **lost, due_in_seconds=0)
+        assert not await leases.extend_lease(
+            conn, organization_uuid=ORGANIZATION, run_id=late.id, token=late.token, lease_seconds=60
+        )
+        assert not await leases.retry_later(
+            conn, organization_uuid=ORGANIZATION, run_id=late.id, token=late.token, due_in_seconds=0
+        )
     assert not await finish(database, late)
     assert await finish(database, current)
 
