@@ -174,6 +174,7 @@ class PruneBody(WireModel):
 
     agent_config_uuid: Uuid = Field(description="The config that loses its lowest-importance entries.")
     max_entries: Count | None = Field(default=None, description="Left out: the agent config's cap.")
+    dry_run: Flag = Field(default=False, description="Only tell what would go; nothing is touched.")
 
 
 class StartBody(WireModel):

@@ -10,7 +10,7 @@ from lorebus_contracts.events import CallerBody, Origin, PassedOverEntry, Recall
 from lorebus_contracts.http import AgentConfigBody, OrganizationBody
 from lorebus_contracts.wire import WireModel
 from lorebus_contracts.workflows import State, StateDescriptor, Transition, WorkflowType
-from lorebus_domain.labelling import Label
+from lorebus_domain.labelling import Label, LabelSource, NoLabel
 from lorebus_domain.quarantine import EntryState
 from lorebus_domain.recall import RecallSkip, Strategy
 
@@ -88,6 +88,26 @@ class MemoryPage(WireModel):
     per_page: int = Field(description="Entries a page.")
     total: int = Field(description="Entries of all pages.")
     has_more: bool = Field(description="Whether there is a page after this one.")
+
+
+class LowEntry(WireModel):
+    """An entry that a prune would take."""
+
+    id: UUID = Field(description="The entry.")
+    principal_ref: str | None = Field(description="Whose memory it is; null: the shared pool.")
+    text: str = Field(description="What is remembered.")
+    importance: float = Field(description="From 0 to 1.")
+    created_at: datetime = Field(description="When it was first saved.")
+
+
+class PrunePreview(WireModel):
+    """What a prune would do now; nothing was touched."""
+
+    agent_config_uuid: UUID = Field(description="The agent config.")
+    max_entries: int = Field(description="How many entries it would be cut down to.")
+    would_delete: int = Field(description="Entries that would go.")
+    would_remain: int = Field(description="Entries that would be left.")
+    first: tuple[LowEntry, ...] = Field(description="The first that would go, in their order; at most 100.")
 
 
 class RunSnapshot(WireModel):
@@ -196,5 +216,12 @@ class Receipt(WireModel):
     budget_used_chars: int = Field(description="Code points of the memory.")
     recalled_at: datetime = Field(description="When it was answered.")
     label: Label | None = Field(description="What became of the session; null while nobody has said.")
+    label_source: LabelSource | None = Field(
+        description="What says so: the session's end, or a rating of it."
+    )
+    rating: float | None = Field(description="The `quality_score`, from 0 to 1; null while nobody has rated.")
+    unlabelled_reason: NoLabel | None = Field(
+        description="Why there is no label: the session has not ended, or neither `success` nor `failed`."
+    )
     entries: tuple[HandedOutEntry, ...] = Field(description="What was handed out, in its order.")
     passed_over: tuple[PassedOverEntry, ...] = Field(description="Candidates left out, in ranking order.")

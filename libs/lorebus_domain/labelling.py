@@ -20,6 +20,20 @@ class Label(StrEnum):
     FAILED = "failed"
 
 
+class LabelSource(StrEnum):
+    """What a label comes from; a rating is never replaced by an outcome."""
+
+    OUTCOME = "outcome"
+    RATING = "rating"
+
+
+class NoLabel(StrEnum):
+    """Why a recall has no label."""
+
+    NOT_ENDED = "not_ended"
+    ENDED_OTHERWISE = "ended_otherwise"
+
+
 @dataclass(frozen=True, slots=True)
 class Terminal:
     """That a session ended; `label` is None where it ended neither `success` nor `failed`."""
@@ -82,3 +96,12 @@ def resolve_label(terminal: Terminal | None, rating: Rating | None) -> Label | N
     if rating is not None:
         return label_of_rating(rating.quality_score)
     return terminal.label if terminal is not None else None
+
+
+def label_source(terminal: Terminal | None, rating: Rating | None) -> LabelSource | NoLabel:
+    """What `resolve_label` has its label from, or why it has none."""
+    if rating is not None:
+        return LabelSource.RATING
+    if terminal is None:
+        return NoLabel.NOT_ENDED
+    return NoLabel.ENDED_OTHERWISE if terminal.label is None else LabelSource.OUTCOME

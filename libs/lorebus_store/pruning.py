@@ -26,9 +26,10 @@ class LowEntry(NamedTuple):
 
 
 class WouldPrune(NamedTuple):
-    """How many entries there are too many, and the first of them, lowest first."""
+    """How many entries would go and how many stay, and the first of those that go, lowest first."""
 
     excess: int
+    remaining: int
     first: tuple[LowEntry, ...]
 
 
@@ -106,9 +107,10 @@ async def prune_lowest(
 
 async def would_prune(conn: AsyncConnection, pair: ConfigPair, *, keep: int, limit: int) -> WouldPrune:
     """What a prune to `keep` would delete now; at most `limit` entries are shown."""
-    excess = max(0, await _COUNT.value(conn, _config_key(pair)) - keep)
+    count = await _COUNT.value(conn, _config_key(pair))
+    excess = max(0, count - keep)
     rows = await _LOWEST.rows(conn, _config_key(pair) | {"count": min(limit, excess)})
-    return WouldPrune(excess, tuple(map(LowEntry._make, rows)))
+    return WouldPrune(excess, count - excess, tuple(map(LowEntry._make, rows)))
 
 
 def _config_key(pair: ConfigPair) -> dict[str, object]:

@@ -6,15 +6,18 @@ else's is not there.
 
 from collections.abc import Callable
 from datetime import datetime
+from typing import Final
 from uuid import UUID, uuid4
 
 from lorebus_contracts.events import ChangeKind, MemoryChanged, Origin
-from lorebus_contracts.http import AgentConfigBody, MemoryQuery, OrganizationBody
+from lorebus_contracts.http import AgentConfigBody, MemoryQuery, OrganizationBody, PruneBody
 from lorebus_contracts.http_answers import (
     AgentConfigAnswer,
+    LowEntry,
     MemoryItem,
     MemoryPage,
     OrganizationAnswer,
+    PrunePreview,
     Receipt,
 )
 from lorebus_domain.quarantine import EntryState
@@ -25,6 +28,9 @@ from lorebus_kit.emitting import outbox_row
 from lorebus_store import memories, outbox, recalls, settings
 from lorebus_store.database import Database
 from lorebus_store.memories import EntryDetails
+
+SHOWN_OF_A_PRUNE: Final = 100
+"""Entries that a dry run shows."""
 
 
 class Administration:
@@ -114,6 +120,27 @@ class Administration:
             per_page=query.per_page,
             total=page.total,
             has_more=page.total > query.page * query.per_page,
+        )
+
+    async def would_prune(self, organization_uuid: UUID, body: PruneBody) -> PrunePreview:
+        """What a prune would delete now; nothing is touched.
+
+        Raises:
+            NotFoundError: the organization has no such config.
+        """
+        pair = (organization_uuid, body.agent_config_uuid)
+        async with self._database.read() as connection:
+            config = await settings.get_agent_config(connection, *pair)
+            if config is None:
+                raise NotFoundError
+            keep = config.memory_max_entries if body.max_entries is None else body.max_entries
+            found = await memories.would_prune(connection, pair, keep=keep, limit=SHOWN_OF_A_PRUNE)
+        return PrunePreview(
+            agent_config_uuid=body.agent_config_uuid,
+            max_entries=keep,
+            would_delete=found.excess,
+            would_remain=found.remaining,
+            first=tuple(LowEntry(**entry._asdict()) for entry in found.first),
         )
 
     async def delete_entry(self, organization_uuid: UUID, entry_id: UUID, *, now: datetime) -> None:

@@ -20,6 +20,7 @@ from lorebus_contracts.http_answers import RunSnapshot
 from lorebus_contracts.problems import Problem, ProblemKind
 from lorebus_contracts.schemas import as_text
 from lorebus_contracts.wire import WireModel
+from lorebus_gateway.answers import JSON
 from lorebus_gateway.authentication import Authenticator
 from lorebus_gateway.endpoints import AnyRoute
 from lorebus_gateway.routes import ROUTES
@@ -124,7 +125,7 @@ class _Writer:
         return operation
 
     def _responses(self, route: AnyRoute) -> JsonObject:
-        answers = {str(status): self._answer(status, model) for status, model in _answers(route).items()}
+        answers = {str(status): self._answer(status, models) for status, models in _answers(route).items()}
         if route.streams is not None:
             answers["200"] = self._stream(route.streams)
         if route.writes is not None:
@@ -134,10 +135,13 @@ class _Writer:
             kinds.setdefault(kind.status, []).append(kind)
         return answers | {str(status): self._problems(of_status) for status, of_status in kinds.items()}
 
-    def _answer(self, status: int, model: type[WireModel] | None) -> JsonObject:
+    def _answer(self, status: int, models: Sequence[type[WireModel]]) -> JsonObject:
         answer: JsonObject = {"description": HTTPStatus(status).phrase}
-        if model is not None:
-            answer["content"] = self._content(model, "serialization")
+        if len(models) == 1:
+            answer["content"] = self._content(models[0], "serialization")
+        elif models:
+            either = [self._references[model, "serialization"] for model in models]
+            answer["content"] = {JSON: {"schema": {"anyOf": either}}}
         return answer
 
     def _stream(self, event: type[WireModel]) -> JsonObject:
@@ -153,17 +157,18 @@ class _Writer:
         told = [f"{kind.title} (`{kind.type}`)" for kind in kinds]
         return {"description": "; ".join(told), "content": content}
 
-    def _content(
-        self, model: type[BaseModel], mode: JsonSchemaMode, media_type: str = "application/json"
-    ) -> JsonObject:
+    def _content(self, model: type[BaseModel], mode: JsonSchemaMode, media_type: str = JSON) -> JsonObject:
         return {media_type: {"schema": self._references[model, mode]}}
 
 
 def _models(routes: Sequence[AnyRoute]) -> list[_ModelUse]:
     bodies: set[type[BaseModel]] = {route.input for route in routes if route.has_body}
     bodies |= {route.reads for route in routes if route.reads is not None}
-    told = (model for route in routes for model in (*_answers(route).values(), route.streams, route.writes))
-    answers: set[type[BaseModel]] = {model for model in told if model is not None}
+    answers: set[type[BaseModel]] = {
+        model for route in routes for models in _answers(route).values() for model in models
+    }
+    others = (model for route in routes for model in (route.streams, route.writes))
+    answers |= {model for model in others if model is not None}
     uses: list[_ModelUse] = [(model, "validation") for model in bodies]
     uses += [(model, "serialization") for model in answers | {Problem}]
     return sorted(uses, key=lambda use: use[0].__name__)
@@ -210,10 +215,12 @@ def _header_parameters(route: AnyRoute) -> list[JsonObject]:
     return found
 
 
-def _answers(route: AnyRoute) -> Mapping[int, type[WireModel] | None]:
+def _answers(route: AnyRoute) -> Mapping[int, Sequence[type[WireModel]]]:
     """The successes; a run that is waited for and has ended is answered by its snapshot."""
-    waited = {200: RunSnapshot} if HTTPStatus.ACCEPTED in route.answers else {}
-    return dict(sorted({**waited, **route.answers}.items()))
+    found = {status: [] if model is None else [model] for status, model in route.answers.items()}
+    if HTTPStatus.ACCEPTED in found and RunSnapshot not in found.setdefault(200, []):
+        found[200].append(RunSnapshot)
+    return dict(sorted(found.items()))
 
 
 def _problems(route: AnyRoute) -> Iterable[ProblemKind]:

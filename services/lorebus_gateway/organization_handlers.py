@@ -100,7 +100,10 @@ async def delete_entry(call: Call[Organization, NoInput], services: Services) ->
 
 
 async def prune_memory(call: Call[Organization, PruneBody], services: Services) -> Answer:
-    """Accept that an agent config be cut down."""
+    """Accept that an agent config be cut down, or tell what would go."""
+    if call.input.dry_run:
+        preview = await services.administration.would_prune(call.principal.organization_uuid, call.input)
+        return answer(200, preview)
     event = await services.saving.prune(
         call.principal.organization_uuid,
         call.input.agent_config_uuid,

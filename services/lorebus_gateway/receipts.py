@@ -3,7 +3,15 @@
 from lorebus_contracts import wire
 from lorebus_contracts.events import CallerBody, PassedOverEntry
 from lorebus_contracts.http_answers import HandedOutEntry, Receipt
-from lorebus_domain.labelling import Label, Rating, Terminal, label_of_outcome, resolve_label
+from lorebus_domain.labelling import (
+    LabelSource,
+    NoLabel,
+    Rating,
+    Terminal,
+    label_of_outcome,
+    label_source,
+    resolve_label,
+)
 from lorebus_domain.recall import Strategy
 from lorebus_domain.visibility import CallerKind
 from lorebus_store import recalls
@@ -11,6 +19,8 @@ from lorebus_store import recalls
 
 def receipt_answer(kept: recalls.Receipt) -> Receipt:
     """The receipt as it is shown."""
+    terminal, rating = _terminal(kept), _rating(kept)
+    source = label_source(terminal, rating)
     return Receipt(
         recall_id=kept.recall_id,
         pack_id=kept.pack_id,
@@ -23,16 +33,22 @@ def receipt_answer(kept: recalls.Receipt) -> Receipt:
         cue=kept.cue,
         budget_used_chars=kept.budget_used_chars,
         recalled_at=kept.occurred_at,
-        label=_label(kept),
+        label=resolve_label(terminal, rating),
+        label_source=source if isinstance(source, LabelSource) else None,
+        rating=None if rating is None else rating.quality_score,
+        unlabelled_reason=source if isinstance(source, NoLabel) else None,
         entries=tuple(HandedOutEntry(**entry._asdict()) for entry in kept.entries),
         passed_over=tuple(wire.validate(PassedOverEntry, entry) for entry in kept.passed_over),
     )
 
 
-def _label(kept: recalls.Receipt) -> Label | None:
-    terminal = rating = None
-    if kept.outcome is not None and kept.ended_at is not None and kept.ended_event_id is not None:
-        terminal = Terminal(label_of_outcome(kept.outcome), kept.ended_at, kept.ended_event_id)
-    if kept.quality_score is not None and kept.rated_at is not None and kept.rated_event_id is not None:
-        rating = Rating(kept.quality_score, kept.rated_at, kept.rated_event_id)
-    return resolve_label(terminal, rating)
+def _terminal(kept: recalls.Receipt) -> Terminal | None:
+    if kept.outcome is None or kept.ended_at is None or kept.ended_event_id is None:
+        return None
+    return Terminal(label_of_outcome(kept.outcome), kept.ended_at, kept.ended_event_id)
+
+
+def _rating(kept: recalls.Receipt) -> Rating | None:
+    if kept.quality_score is None or kept.rated_at is None or kept.rated_event_id is None:
+        return None
+    return Rating(kept.quality_score, kept.rated_at, kept.rated_event_id)

@@ -45,7 +45,7 @@ async def test_the_lowest_go_first_and_the_oldest_among_equals(
     async with database.begin() as conn:
         deleted = await memories.prune_lowest(conn, PAIR, keep=1, chunk=2)
     assert [entry.text for entry in would.first] == ["a low and old", "b low"]
-    assert would.excess == 3
+    assert (would.excess, would.remaining) == (3, 1)
     assert deleted[:2] == tuple(entry.id for entry in would.first)
     assert len(deleted) == 3
     assert await stored_texts(database) == ["d high", "e foreign"]
@@ -59,7 +59,7 @@ async def test_a_prune_to_what_is_there_deletes_nothing(
     async with database.begin() as conn:
         assert await memories.prune_lowest(conn, PAIR, keep=4, chunk=1_000) == ()
         assert await memories.prune_lowest(conn, PAIR, keep=9, chunk=1_000) == ()
-        assert await memories.would_prune(conn, PAIR, keep=4, limit=5) == (0, ())
+        assert await memories.would_prune(conn, PAIR, keep=4, limit=5) == (0, 4, ())
     assert await entry_count(database) == 4
 
 

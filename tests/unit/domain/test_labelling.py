@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 
 from lorebus_domain.labelling import (
     Label,
+    LabelSource,
+    NoLabel,
     Rating,
     Terminal,
     label_of_outcome,
     label_of_rating,
+    label_source,
     later,
     resolve_label,
 )
@@ -134,3 +137,17 @@ def test_any_history_redelivered_in_any_order_ends_in_the_same_label(
     redelivered = data.draw(st.permutations(events + repeats))
 
     assert label_after(redelivered) == label_after(events)
+
+
+def test_what_a_label_comes_from_is_its_rating_before_its_outcome() -> None:
+    rating = Rating(0.2, at(0), UUID(int=9))
+
+    assert label_source(FAILED, None) is LabelSource.OUTCOME
+    assert label_source(FAILED, rating) is LabelSource.RATING
+    assert label_source(None, rating) is LabelSource.RATING
+    assert label_source(ABORTED_LAST, rating) is LabelSource.RATING
+
+
+def test_without_a_label_there_is_a_reason() -> None:
+    assert label_source(None, None) is NoLabel.NOT_ENDED
+    assert label_source(ABORTED_LAST, None) is NoLabel.ENDED_OTHERWISE
