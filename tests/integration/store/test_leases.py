@@ -2,10 +2,10 @@
 
 import asyncio
 from typing import Final
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from lorebus_contracts.workflows import State, WorkflowType
-from lorebus_store import leases, runs
+from lorebus_store import leases, runs, settings
 from lorebus_store.database import Database
 from lorebus_store.leases import ClaimedRun
 from lorebus_store.run_rows import InitiatedRun
@@ -230,3 +230,50 @@ async def test_a_claim_walks_the_index_of_what_is_due(database: Database) -> Non
 
 def _organizations(claimed: tuple[ClaimedRun, ...]) -> list[UUID]:
     return sorted(run.organization_uuid for run in claimed)
+
+
+async def test_what_was_no_attempt_is_not_counted_and_the_run_says_what_it_waits_for(
+    database: Database,
+) -> None:
+    async with database.begin() as conn:
+        await leases.start_distills(conn, [distill_start()])
+    for _ in range(7):
+        (claimed,) = await claim(database)
+        async with database.begin() as conn:
+            assert await leases.retry_later(
+                conn,
+                organization_uuid=ORGANIZATION,
+                run_id=claimed.id,
+                token=claimed.token,
+                due_in_seconds=0,
+                attempted=False,
+                state_data='{"waiting_for": "over_budget"}',
+            )
+    (claimed,) = await claim(database)
+    async with database.read() as conn:
+        run = await runs.get_run(conn, ORGANIZATION, claimed.id)
+    assert run is not None
+    assert (claimed.attempts, run.state_data) == (1, {"waiting_for": "over_budget"})
+
+
+async def test_of_a_profile_no_more_are_claimed_than_it_may_have_and_others_go_on(database: Database) -> None:
+    organizations = {profile: [uuid4(), uuid4()] for profile in ("busy", "free", None)}
+    async with database.begin() as conn:
+        for profile, named in organizations.items():
+            for organization in named:
+                await settings.put_organization(conn, organization, model_profile=profile)
+                await leases.start_distills(
+                    conn, [distill_start(organization_uuid=organization) for _ in range(2)]
+                )
+
+        async def claimed_by_profile(**most: int) -> dict[str | None, int]:
+            async with database.begin() as claiming:
+                claimed = await leases.claim_due(
+                    claiming, limit=100, lease_seconds=60, per_organization=MANY, per_profile=most
+                )
+            names = [run.model_profile for run in claimed]
+            return {name: names.count(name) for name in set(names)}
+
+    assert await claimed_by_profile(busy=1, free=3) == {"busy": 1, "free": 3, None: 4}
+    assert await claimed_by_profile(busy=0, free=0) == {}
+    assert await claimed_by_profile(busy=5) == {"busy": 3, "free": 1}
