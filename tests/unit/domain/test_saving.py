@@ -188,4 +188,5 @@ def test_the_reasons_are_named_as_the_specification_says() -> None:
         "memory_disabled",
         "unidentified_end_user",
         "unknown_agent_config",
+        "erased",
     ]
