@@ -1,4 +1,4 @@
-"""kill -9 of the distill process while a model is asked, by the real process with real HTTP, broker and store."""
+"""The distill process while a model is asked, killed or kept waiting: real processes, HTTP, broker and store."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -7,26 +7,28 @@ import asyncpg
 import pytest
 
 from lorebus_contracts.events import SessionEnded
+from lorebus_contracts.topics import DISTILL_GROUP, SESSION_ENDED
 from lorebus_kit.run_ids import distill_run_id, distill_save_id
 from lorebus_store import settings
 from tests.support.databases import let_leases_run_out
-from tests.support.events import Scope, ended, new_scope
+from tests.support.events import Scope, ended, new_scope, save
 from tests.support.memory import ended_run, entries_of, find_run, known_scope
-from tests.support.model_server import Asked, ModelServer, lessons, model_server, says
+from tests.support.model_server import Asked, ModelServer, hangs, lessons, model_server, says
 from tests.support.running import Running, running
 from tests.support.waiting import eventually, until
 
 LESSON = "Pay before `move_booking`."
+SAVES = 200
 
 
 @asynccontextmanager
 async def distilling(
-    server: ModelServer, database_url: str, bootstrap_servers: str, topics: str
+    server: ModelServer, database_url: str, bootstrap_servers: str, topics: str, *, processes: int = 1
 ) -> AsyncIterator[Running]:
     """Distill and save as processes, with this model."""
     profile = f'{{"base_url": "{server.base_url}", "model": "m"}}'
     async with running(
-        "distill",
+        *["distill"] * processes,
         "save",
         database_url=database_url,
         bootstrap_servers=bootstrap_servers,
@@ -136,3 +138,38 @@ async def test_a_session_that_kills_its_process_each_time_fails_after_five_claim
         assert made.service.process.poll() is None
         await ended_run(made.database, bombed, distill_save_id(harmless.session_uuid))
         assert [entry.text for entry in await entries_of(made.database, bombed)] == [LESSON]
+
+
+@pytest.mark.timeout(300)
+async def test_while_a_model_hangs_other_sessions_are_distilled_and_saves_and_offsets_go_on(
+    database_url: str, bootstrap_servers: str, topics: str
+) -> None:
+    async with (
+        model_server(otherwise=hangs()) as server,
+        distilling(server, database_url, bootstrap_servers, topics, processes=2) as made,
+    ):
+        stuck = [ended(await organization(made, "m")) for _ in range(8)]
+        await made.wire.send(*stuck)
+        # Of this model each of the two processes has as many in hand as its profile allows.
+        await until(lambda: server.now == 4, what="both processes wait for the model")
+
+        scope = await organization(made, None)
+        others = [ended(scope) for _ in range(10)]
+        saves = [save(scope, f"text {number}") for number in range(SAVES)]
+        await made.wire.send(*others, *saves)
+        runs = [await distilled(made, event) for event in others]
+        for asked in saves:
+            await ended_run(made.database, scope, asked.event_id)
+        await made.wire.settled(DISTILL_GROUP, SESSION_ENDED)
+
+        assert {run["state_name"] for run in runs} == {"completed"}
+        assert len(await entries_of(made.database, scope)) == SAVES
+        assert (server.now, len(server.asked)) == (4, 4)
+        for event in stuck:
+            run = await find_run(
+                made.database,
+                Scope(event.organization_uuid, event.agent_config_uuid),
+                distill_run_id(event.session_uuid),
+            )
+            assert run is not None
+            assert run.state_name == "run"
