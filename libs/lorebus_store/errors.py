@@ -15,6 +15,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 _TRANSIENT_CLASSES: Final = (
     "08",  # The connection failed.
+    "28",  # It let nobody in: a password was changed. No statement of ours asks for rights.
     "53",  # Out of connections, memory or disk.
     "57P",  # The server stops, restarts or is starting.
     "58",  # The server's own input or output failed.
@@ -25,8 +26,10 @@ _TRANSIENT_STATES: Final = frozenset(
         "25006",  # Read-only: a failover left us with a standby.
         "25P03",  # Idle in a transaction for too long.
         "25P04",  # A transaction took too long.
+        "3D000",  # There is no such database, for the moment: only a connection asks for one.
         "40001",  # Serialization failure.
         "40P01",  # Deadlock.
+        "55000",  # The database accepts no connections.
         "55P03",  # lock_timeout.
         "57014",  # statement_timeout, or cancelled by an operator.
     }

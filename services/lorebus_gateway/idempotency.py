@@ -196,7 +196,7 @@ class Idempotency:
         with suppress(StoreError):
             await self._ask(
                 lambda connection: idempotency.remember(
-                    connection, **request.place, status=given.status, response=given.body
+                    connection, **request.place, status=given.status, response=_kept(given)
                 )
             )
 
@@ -211,11 +211,20 @@ class Idempotency:
         try:
             async with asyncio.timeout(STORE_SECONDS), self._database.read() as connection:
                 return await question(connection)
-        except (TransientError, TimeoutError) as error:
+        except (StoreError, TimeoutError) as error:
             self._away_until = monotonic() + STORE_AWAY_SECONDS
             raise TransientError("the database does not answer") from error
 
 
-def _again(status: int, body: bytes) -> Answer:
-    run_id = json.loads(body).get("workflow_id")
-    return Answer(status, body, headers=_REPLAYED, run_id=None if run_id is None else UUID(run_id))
+def _kept(given: Answer) -> bytes:
+    """Headers and body in one: a line of JSON, and the body as it is."""
+    run_id = None if given.run_id is None else str(given.run_id)
+    return json.dumps({"headers": given.headers, "run_id": run_id}).encode() + b"\n" + given.body
+
+
+def _again(status: int, kept: bytes) -> Answer:
+    head, _, body = kept.partition(b"\n")
+    told = json.loads(head)
+    headers = tuple((name, value) for name, value in told["headers"])
+    run_id = None if told["run_id"] is None else UUID(told["run_id"])
+    return Answer(status, body, headers=headers + _REPLAYED, run_id=run_id)

@@ -17,7 +17,7 @@ from lorebus_gateway import metrics
 from lorebus_gateway.errors import TooManyRequestsError
 from lorebus_store import rates
 from lorebus_store.database import Database
-from lorebus_store.errors import TransientError
+from lorebus_store.errors import StoreError
 
 WINDOW: Final = timedelta(minutes=1)
 BATCHES: Final = 20
@@ -100,7 +100,7 @@ class RateLimit:
                     wanted=math.ceil(self._per_window / BATCHES),
                     window=self._window,
                 )
-        except (TransientError, TimeoutError) as error:
+        except (StoreError, TimeoutError) as error:
             self._away_until = monotonic() + STORE_AWAY_SECONDS
             _log.warning("requests are not limited for now", extra={"error_text": str(error)})
             return

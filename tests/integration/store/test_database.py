@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from urllib.parse import urlsplit
 
 import pytest
@@ -17,6 +18,7 @@ from tests.integration.store.builders import (
     run_sql,
     value,
 )
+from tests.support.databases import database_away
 
 
 @pytest.fixture
@@ -96,6 +98,19 @@ async def test_a_statement_that_takes_too_long_is_transient(database: Database) 
     with pytest.raises(TransientError, match="statement timeout"):
         await sleep()
     await database.ping()
+
+
+@pytest.mark.parametrize("change", [{"path": "/nobody_made_this"}, {"netloc": "nobody"}, {}])
+async def test_a_database_that_lets_nobody_in_is_transient(database_url: str, change: dict[str, str]) -> None:
+    parts = urlsplit(database_url)
+    if "netloc" in change:
+        change = {"netloc": f"nobody:wrong@{parts.netloc.rpartition('@')[2]}"}
+    shut = Database(parts._replace(**change).geturl(), pool_size=1)
+    closed = nullcontext() if change else database_away(database_url)
+    async with closed:
+        with pytest.raises(TransientError):
+            await shut.ping()
+    await shut.dispose()
 
 
 async def test_a_lock_that_is_not_had_in_time_is_transient(database: Database) -> None:
