@@ -12,6 +12,7 @@ from typing import Final
 
 from lorebus_domain import policy
 from lorebus_domain.distil_text import PreparedText, prepare_input, prepare_text
+from lorebus_domain.recalled_texts import NOTHING_RECALLED, RecalledTexts
 from lorebus_domain.visibility import Caller, write_scope
 
 DISTILLED_OUTCOMES: Final = frozenset({"success", "failed"})
@@ -101,18 +102,25 @@ def distill_gate(
     return None
 
 
-def prepare(*, outcome: str, task: str, trace: Sequence[ToolCall]) -> PreparedSession:
+def prepare(
+    *,
+    outcome: str,
+    task: str,
+    trace: Sequence[ToolCall],
+    recalled: RecalledTexts = NOTHING_RECALLED,
+) -> PreparedSession:
     """What a distiller gets of a session: the last 25 calls without recalled memory, secrets and excess length.
 
     The task keeps at most 10 000 code points; each call's output, and its input written as JSON, at most 2 000.
     What was cut out of the middle is named by a mark that says how many code points it was. An input keeps its
     shape unless it is too long whatever its strings are cut to; then it becomes the cut text of its JSON.
+    `recalled` are texts that the session was handed, which are taken out wherever they stand.
     Source: SPEC.md section 4.
     """
     kept = trace[-policy.DISTILL_MAX_TOOL_CALLS :]
     counts: Counter[str] = Counter()
-    clear_task = _counted(prepare_text(task, policy.DISTILL_TASK_CHARS), counts)
-    calls = tuple(_prepare_call(call, counts) for call in kept)
+    clear_task = _counted(prepare_text(recalled.taken_out(task), policy.DISTILL_TASK_CHARS), counts)
+    calls = tuple(_prepare_call(call, counts, recalled) for call in kept)
     return PreparedSession(
         input=DistillInput(outcome=outcome, task=clear_task, trace=calls),
         redacted=dict(counts),
@@ -120,13 +128,15 @@ def prepare(*, outcome: str, task: str, trace: Sequence[ToolCall]) -> PreparedSe
     )
 
 
-def _prepare_call(call: ToolCall, counts: Counter[str]) -> ToolCall:
-    given = prepare_input(call.input, policy.DISTILL_CALL_TEXT_CHARS)
+def _prepare_call(call: ToolCall, counts: Counter[str], recalled: RecalledTexts) -> ToolCall:
+    given = prepare_input(recalled.taken_out_of(call.input), policy.DISTILL_CALL_TEXT_CHARS)
     counts.update(given.counts)
     return ToolCall(
         tool=_counted(prepare_text(call.tool, policy.DISTILL_CALL_TEXT_CHARS), counts),
         input=given.value,
-        output=_counted(prepare_text(call.output, policy.DISTILL_CALL_TEXT_CHARS), counts),
+        output=_counted(
+            prepare_text(recalled.taken_out(call.output), policy.DISTILL_CALL_TEXT_CHARS), counts
+        ),
         is_error=call.is_error,
     )
 

@@ -46,6 +46,16 @@ _RECALLED: Final = Statement(
     WHERE m.fingerprint_version = CAST(:version AS smallint)
     """
 )
+_RECALLED_TEXTS: Final = Statement(
+    """
+    SELECT DISTINCT m.text
+    FROM lorebus.recalls r
+    JOIN lorebus.recall_entries e USING (organization_uuid, recall_id)
+    JOIN lorebus.memories m ON m.organization_uuid = e.organization_uuid AND m.id = e.memory_id
+    WHERE r.organization_uuid = :organization_uuid AND r.session_uuid = :session_uuid
+    LIMIT :limit
+    """
+)
 _RECORD: Final = Statement(
     """
     INSERT INTO lorebus.memory_evidence (organization_uuid, memory_id, event_id, session_uuid, kind)
@@ -82,6 +92,14 @@ async def recalled_fingerprints(
     ):
         found.setdefault((organization, session), set()).add(fingerprint)
     return {key: frozenset(fingerprints) for key, fingerprints in found.items()}
+
+
+async def recalled_texts(
+    conn: AsyncConnection, organization_uuid: UUID, session_uuid: UUID, *, limit: int
+) -> tuple[str, ...]:
+    """The texts that a session was handed by its recalls, as far as they are recorded; at most `limit` of them."""
+    values = {"organization_uuid": organization_uuid, "session_uuid": session_uuid, "limit": limit}
+    return tuple(row[0] for row in await _RECALLED_TEXTS.rows(conn, values))
 
 
 async def record(conn: AsyncConnection, rows: Sequence[NewEvidence]) -> None:

@@ -17,6 +17,7 @@ from lorebus_distill.outcomes import failure_of, finished_output, initiated, sav
 from lorebus_distill.settings import DistillSettings
 from lorebus_domain import policy
 from lorebus_domain.distilling import DistillSkip, PreparedSession, ToolCall, prepare
+from lorebus_domain.recalled_texts import RecalledTexts
 from lorebus_kit.backoff import Backoff
 from lorebus_kit.emitting import outbox_row
 from lorebus_kit.metrics import DISTILLED, REDACTED
@@ -28,7 +29,7 @@ from lorebus_kit.providers.errors import (
 )
 from lorebus_kit.providers.port import Distilled, Provider
 from lorebus_kit.relay import Relay
-from lorebus_store import leases, locks, outbox, runs
+from lorebus_store import evidence, leases, locks, outbox, runs
 from lorebus_store.database import Database
 from lorebus_store.errors import PermanentError, TransientError
 from lorebus_store.leases import ClaimedRun
@@ -83,9 +84,10 @@ class Attempts:
             provider = self._providers.of(run.model_profile)
             if not await self._hold(run, provider):
                 return
+            recalled = await self._recalled(run)
             async with asyncio.timeout(self._deadline(provider)):
                 # Redacting a hostile trace takes seconds, in which the consumer beside must not be silent.
-                prepared = await asyncio.to_thread(_prepared, event)
+                prepared = await asyncio.to_thread(_prepared, event, recalled)
                 distilled = await _distilled(provider, prepared, run)
         except NotAskedError as error:
             await self._postpone(run, error)
@@ -113,6 +115,14 @@ class Attempts:
                 token=run.token,
                 lease_seconds=lease_seconds,
             )
+
+    async def _recalled(self, run: ClaimedRun) -> RecalledTexts:
+        """What the session was handed, so that memories are not learnt again from themselves."""
+        async with self._database.read() as connection:
+            texts = await evidence.recalled_texts(
+                connection, run.organization_uuid, run.session_uuid, limit=policy.FULL_LIMIT
+            )
+        return RecalledTexts(texts)
 
     async def _finish(
         self, run: ClaimedRun, event: SessionEnded, prepared: PreparedSession, distilled: Distilled
@@ -231,9 +241,9 @@ async def _distilled(provider: Provider, prepared: PreparedSession, run: Claimed
     return await provider.distil(prepared.input, organization_uuid=run.organization_uuid)
 
 
-def _prepared(event: SessionEnded) -> PreparedSession:
+def _prepared(event: SessionEnded, recalled: RecalledTexts) -> PreparedSession:
     trace = [ToolCall(call.tool, call.input, call.output, call.is_error) for call in event.trace]
-    return prepare(outcome=event.outcome, task=event.task, trace=trace)
+    return prepare(outcome=event.outcome, task=event.task, trace=trace, recalled=recalled)
 
 
 def _reason(error: Exception) -> FailureReason:

@@ -1,14 +1,20 @@
 """The distill workers with real HTTP between them and their models: who is asked, when again, and at what cost."""
 
+import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid4
 
 import pytest
 
-from lorebus_contracts.events import SessionEnded
+from lorebus_contracts.events import SessionEnded, ToolCallBody
+from lorebus_recall_labeller.handlers import on_session_events
+from lorebus_save.handlers import on_save_requested
 from lorebus_store import model_usage
 from lorebus_store.statements import Statement
 from tests.integration.models.distilling import Distilling, distilling
+from tests.support.events import Scope, recalled, save
+from tests.support.memory import entries_of
 from tests.support.model_server import fails, hangs, lessons, model_server, says
 from tests.support.waiting import eventually
 
@@ -25,6 +31,13 @@ async def row_of(ground: Distilling, event: SessionEnded) -> tuple[datetime, dat
     async with ground.database.read() as connection:
         due_at, updated_at, attempts = await Statement(sql).row(connection, {"session": event.session_uuid})
     return due_at, updated_at, attempts
+
+
+async def filled_with(ground: Distilling, scope: Scope, *texts: str) -> list[UUID]:
+    """The ids of entries with these texts."""
+    async with ground.database.begin() as connection:
+        await on_save_requested(connection, [save(scope, *texts)])
+    return [entry.id for entry in await entries_of(ground.database, scope)]
 
 
 async def test_each_organization_is_distilled_by_the_model_it_names_or_by_the_rules(
@@ -101,6 +114,26 @@ async def test_a_trace_without_calls_is_not_shown_to_a_model(ground: Distilling)
 
     assert [run.state_data["skipped_reason"] for run in runs] == ["no_lessons"] * 3
     assert server.asked == []
+
+
+async def test_what_the_session_was_handed_is_not_shown_to_its_model(ground: Distilling) -> None:
+    async with model_server() as server, ground.workers({"m": server.profile()}):
+        scope, session = await ground.organization("m"), uuid4()
+        [kept] = await filled_with(ground, scope, "Gold members fly with two bags.")
+        async with ground.database.begin() as connection:
+            await on_session_events(connection, [recalled(scope, [kept], session_uuid=session)])
+        told = json.dumps({"memory": "Gold members fly with two bags.", "count": 1})
+        trace = [
+            ToolCallBody(tool="recall", output=told),
+            ToolCallBody(tool="book", output="Error", is_error=True),
+        ]
+        await ground.ended(
+            await ground.end(scope, session_uuid=session, task="Gold members fly with two bags.", trace=trace)
+        )
+
+    [asked] = server.asked
+    assert "CALL" in asked.prompt
+    assert "Gold members" not in asked.prompt
 
 
 async def test_an_answer_that_is_unreadable_twice_fails_the_run_at_once(ground: Distilling) -> None:
