@@ -63,9 +63,12 @@ _WHOSE: Final[Mapping[tuple[bool, bool | None], str]] = {
 }
 """By whether one principal's entries are asked for, and whether the shared pool's alone, or all but those."""
 
+# In lower case by the same database as the texts, once a query. ILIKE would do it for each word of each row.
+_PATTERNS: Final = """CAST((
+    SELECT coalesce(array_agg(lower(pattern)), '{}') FROM unnest(CAST(:patterns AS text[])) AS pattern) AS text[])"""
 _FILTERS: Final[Mapping[bool, str]] = {
     False: "",
-    True: "AND origin = coalesce(:origin, origin) AND text ILIKE ALL (CAST(:patterns AS text[]))",
+    True: f"AND origin = coalesce(:origin, origin) AND lower(text) LIKE ALL ({_PATTERNS})",
 }
 """By whether an origin or words are asked for, which only the rows themselves can tell."""
 
@@ -130,11 +133,12 @@ async def list_page(
         "skip": (page - 1) * per_page,
         "per_page": per_page,
     }
-    items = await listing.page.rows(conn, values)
     # Everything that a config holds is counted already.
     counting = _ENTRY_COUNT if listing is _EVERYTHING and not min_importance else listing.total
-    total = await counting.value(conn, values)
-    return Page(tuple(map(EntryDetails._make, items)), total or 0)
+    total = await counting.value(conn, values) or 0
+    past_the_end = total <= (page - 1) * per_page
+    items = [] if past_the_end else await listing.page.rows(conn, values)
+    return Page(tuple(map(EntryDetails._make, items)), total)
 
 
 def _literal(word: str) -> str:
