@@ -16,7 +16,7 @@ HEAD: Final = """\
 # Fault report
 
 What was done to the whole system, how often, and what the offline checker found afterwards. Written by
-`python -m tests.faults.report` from what `make faults` recorded; what each promise means is in
+`python -m tests.faults.report` from what the suite recorded; what each promise means is in
 [delivery](architecture/delivery.md). Every scenario runs under load, on real processes, on a durable PostgreSQL of its
 own; the checker compares what was accepted with what the database holds.
 """
