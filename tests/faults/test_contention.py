@@ -1,7 +1,7 @@
 """Many writers over the same rows at once: savers of the same texts; saves, prunes and deletions of one config."""
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -102,6 +102,8 @@ async def test_prunes_saves_and_deletions_at_once_keep_to_the_cap_and_lose_nothi
         for _ in range(fault.rounds):
             await grows(lambda: deletions.count, by=DELETIONS_A_ROUND, what="deleted entries")
             fault.injected += 1
+        # However few were deleted, each config has to be pruned.
+        await grows(lambda: least_saved(stage, tenant), by=2 * CAP, what="saves for each config")
     await stage.settled()
 
     saved = stage.ledger.accepted_of(SaveRequested)
@@ -120,6 +122,12 @@ async def test_prunes_saves_and_deletions_at_once_keep_to_the_cap_and_lose_nothi
         assert len(stays) <= CAP
         # A deletion makes room for one entry that a prune would have taken before.
         assert lower_than_pruned(own, stays, deletions.deleted[config]) <= len(deletions.deleted[config])
+
+
+def least_saved(stage: Stage, tenant: Tenant) -> int:
+    """How many entries were accepted for the config that has the fewest."""
+    saved = Counter(event.agent_config_uuid for event in stage.ledger.accepted_of(SaveRequested))
+    return min(saved[config] for config in tenant.configs)
 
 
 def lower_than_pruned(saved: Mapping[str, float], stays: Sequence[str], deleted: Sequence[str]) -> int:
