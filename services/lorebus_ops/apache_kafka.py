@@ -120,7 +120,8 @@ class ApacheKafka:
         runs = [
             await asyncio.create_subprocess_exec(
                 *(*_JAVA, "-cp", f"{self._jars}/*", "kafka.tools.StorageTool", "format"),
-                *("-t", cluster_id, "-c", str(broker.folder / "server.properties")),
+                # In one word: every 64th id begins with a dash, which would be taken for an option.
+                *(f"--cluster-id={cluster_id}", "-c", str(broker.folder / "server.properties")),
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
             )
