@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -17,12 +18,19 @@ from tests.faults.record import Fault, rounds
 from tests.faults.stage import Stage, grows
 from tests.support.checker import check_prunes, check_quiet, check_saves
 from tests.support.load import BusLoad, Prunes, Saves, Tenant, make_tenant, under
+from tests.support.proxy import AtCommit
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.timeout(120 + 20 * rounds())
 
 SAVERS: Final = 8
 SAVES_A_ROUND: Final = 300
 CAP: Final = 100
+WAITS_FOR_A_LOCK: Final = (
+    "SELECT count(*) > 0 FROM pg_stat_activity"
+    " WHERE application_name = 'lorebus-prune' AND wait_event_type = 'Lock' AND datname = current_database()"
+)
+LATENCY_SECONDS: Final = 0.002
 DELETIONS_A_ROUND: Final = 10
 
 
@@ -98,6 +106,8 @@ async def test_prunes_saves_and_deletions_at_once_keep_to_the_cap_and_lose_nothi
     prunes = BusLoad(bus, Prunes(tenant, stage.rng), stage.ledger, per_second=10.0, chunk=1)
     deletions = Deletions(stage, tenant)
     await stage.start("save", "save", "prune", "prune")
+    # So that every transaction lasts long enough to meet others.
+    stage.database_proxy.slow_down(LATENCY_SECONDS)
     async with under(saves, prunes, deletions):
         for _ in range(fault.rounds):
             await grows(lambda: deletions.count, by=DELETIONS_A_ROUND, what="deleted entries")
@@ -122,6 +132,29 @@ async def test_prunes_saves_and_deletions_at_once_keep_to_the_cap_and_lose_nothi
         assert len(stays) <= CAP
         # A deletion makes room for one entry that a prune would have taken before.
         assert lower_than_pruned(own, stays, deletions.deleted[config]) <= len(deletions.deleted[config])
+
+
+async def test_a_prune_counts_what_a_save_adds_that_has_not_committed_yet(stage: Stage, fault: Fault) -> None:
+    tenant = await make_tenant(stage.database_url, stage.rng, configs=1, max_entries=CAP)
+    stop = asyncio.Event()
+    saves = BusLoad(await stage.bus(), Saves(tenant, stage.rng, most_shared=0), stage.ledger)
+    prunes = BusLoad(await stage.bus(), Prunes(tenant, stage.rng), stage.ledger)
+    proxy = await stage.own_proxy()
+    await stage.start("save", through=proxy)
+    await stage.start("prune")
+    for _ in range(fault.rounds):
+        met = asyncio.create_task(proxy.meet_commit(AtCommit.DELAY_REQUEST, marker=b"agents.memory-save"))
+        await saves.send([saves.make(), saves.make()], stop)
+        await met
+        await prunes.send([prunes.make()], stop)
+        await eventually(partial(stage.fetch, WAITS_FOR_A_LOCK), what="the prune waits for the save")
+        proxy.heal()
+        await stage.settled()
+        fault.injected += 1
+
+    database = await stage.database()
+    assert await check_prunes(database, stage.ledger, saved=2 * fault.rounds) == ()
+    assert await check_quiet(database) == ()
 
 
 def least_saved(stage: Stage, tenant: Tenant) -> int:

@@ -1,6 +1,6 @@
-"""PostgreSQL crashes, stands still, or loses the answer to a COMMIT, under load."""
+"""PostgreSQL crashes, stands still, is down, or loses the answer to a COMMIT, under load."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -14,6 +14,7 @@ from tests.support.counted import counted
 from tests.support.http_load import HttpLedger, HttpUsers, new_key, open_sessions
 from tests.support.load import BusLoad, Saves, make_tenant, under
 from tests.support.proxy import AtCommit
+from tests.support.services import Service
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.timeout(120 + 60 * rounds())
@@ -43,6 +44,8 @@ async def test_a_database_that_crashes_in_the_middle_of_a_batch_costs_nothing_bu
             await stage.disconnect()
             postgres.crash()
             stage.database_proxy.heal()
+            retried = await retries(consumers)
+            await eventually(partial(have_retried, consumers, 5 + retried), what="the consumers try again")
             sent = list(stage.ledger.accepted)
             postgres.start()
             await eventually(partial(stage.completed, sent), what="work goes on", seconds=60)
@@ -56,8 +59,19 @@ async def test_a_database_that_crashes_in_the_middle_of_a_batch_costs_nothing_bu
     assert await stage.dead_letters() == 0
 
 
-async def test_a_database_that_stands_still_is_waited_for_without_haste_while_saves_are_accepted(
-    stage: Stage, postgres: OwnPostgres, fault: Fault
+async def retries(consumers: Sequence[Service]) -> float:
+    """How often all of them together have tried again."""
+    return sum([await counted(consumer.url, "lorebus_retried") for consumer in consumers])
+
+
+async def have_retried(consumers: Sequence[Service], times: float) -> bool:
+    """Whether that was this often."""
+    return await retries(consumers) >= times
+
+
+@pytest.mark.parametrize("how", ["stands still", "is down"])
+async def test_a_database_that_is_away_is_waited_for_without_haste_while_saves_are_accepted(
+    how: str, stage: Stage, postgres: OwnPostgres, fault: Fault
 ) -> None:
     ledger = HttpLedger()
     tenant = await make_tenant(stage.database_url, stage.rng)
@@ -69,13 +83,14 @@ async def test_a_database_that_stands_still_is_waited_for_without_haste_while_sa
         for _ in range(fault.outages):
             await stage.accepts(20, ledger=ledger)
             retried = await counted(save.url, "lorebus_retried")
-            postgres.freeze()
+            await stage.disconnect()
+            (postgres.freeze if how == "stands still" else postgres.crash)()
             await fault.lasts()
             await stage.accepts(20, ledger=ledger)
             live, ready = await health(save, "/live"), await health(save, "/ready")
             retried = await counted(save.url, "lorebus_retried") - retried
             sent = list(ledger.accepted)
-            postgres.thaw()
+            postgres.recover()
             fault.injected += 1
             assert (live.status_code, ready.status_code) == (200, 503)
             assert ready.json()["problems"] == ["PostgreSQL does not answer; waiting for it"]

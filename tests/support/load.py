@@ -163,7 +163,7 @@ class BusLoad:
         scatter: random.Random | None = None,
     ) -> None:
         self._bus = bus
-        self._make = make
+        self.make = make
         self._ledger = ledger
         self._pause_seconds = chunk / per_second
         self._chunk = chunk
@@ -172,7 +172,7 @@ class BusLoad:
     async def run(self, stop: asyncio.Event) -> None:
         """Publish until `stop` is set."""
         while not stop.is_set():
-            await self.send([self._make() for _ in range(self._chunk)], stop)
+            await self.send([self.make() for _ in range(self._chunk)], stop)
             await pause(self._pause_seconds, stop)
 
     async def send(self, events: Sequence[Event], stop: asyncio.Event) -> None:

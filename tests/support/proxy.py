@@ -1,7 +1,8 @@
 """A TCP proxy between the services and a store, which fails as networks do, on command.
 
-It passes bytes on, cuts connections, swallows everything as a broken route does, slows down, or meets the COMMIT of a
-chosen transaction: holds it back, holds its answer back, or loses its answer after the server has done the work.
+It passes bytes on, cuts connections, holds everything back as a broken route does, loses answers, slows down, or meets
+the COMMIT of a chosen transaction: holds it back, holds its answer back, or loses its answer after the server has done
+the work.
 """
 
 import asyncio
@@ -26,6 +27,9 @@ class AtCommit(Enum):
 
     HOLD_REQUEST = auto()
     """The server never hears of it: the transaction stays open until the proxy is healed, and is rolled back then."""
+
+    DELAY_REQUEST = auto()
+    """The server hears of it when the proxy is healed: the transaction stays open so long."""
 
     HOLD_ANSWER = auto()
     """The server commits, the client waits."""
@@ -60,6 +64,7 @@ class FaultProxy:
         self._open = asyncio.Event()
         self._open.set()
         self._refuses = False
+        self._loses_answers = False
         self._refused_word: bytes | None = None
         self._latency_seconds = 0.0
         self._at_commit: AtCommit | None = None
@@ -83,7 +88,10 @@ class FaultProxy:
             await asyncio.wait(self._serving)
 
     def heal(self) -> None:
-        """Pass everything on again, what was swallowed included."""
+        """Pass everything on again, what was held back included."""
+        if self._loses_answers:
+            self.break_connections()
+        self._loses_answers = False
         self._refuses = False
         self._refused_word = None
         self._latency_seconds = 0.0
@@ -109,6 +117,10 @@ class FaultProxy:
     def black_hole(self) -> None:
         """Take everything and pass nothing on, without a word."""
         self._open.clear()
+
+    def lose_answers(self) -> None:
+        """Pass every request on and nothing back; healing breaks the connections that lost something."""
+        self._loses_answers = True
 
     def slow_down(self, latency_seconds: float) -> None:
         """Pass each piece on this much later."""
@@ -162,6 +174,8 @@ class FaultProxy:
         with contextlib.suppress(OSError):
             while chunk := await upstream.read(_CHUNK):
                 await self._delayed()
+                if self._loses_answers:
+                    continue
                 if link.answer is not None:
                     self._commit_met.set()
                     if link.answer is AtCommit.LOSE_ANSWER:
@@ -190,12 +204,13 @@ class FaultProxy:
             return False
         if not self._is_chosen_commit(link, chunk):
             return True
-        if self._at_commit is not AtCommit.HOLD_REQUEST:
+        if self._at_commit not in {AtCommit.HOLD_REQUEST, AtCommit.DELAY_REQUEST}:
             link.answer = self._at_commit
             return True
+        may_pass = self._at_commit is AtCommit.DELAY_REQUEST
         self._commit_met.set()
         await self._commits_may_pass.wait()
-        return False
+        return may_pass
 
 
 @asynccontextmanager
