@@ -42,6 +42,11 @@ class UnconfirmedError(TransientError):
         super().__init__(message)
         self._sent = sent
 
+    @property
+    def undecided(self) -> bool:
+        """Whether the client still tries."""
+        return not self._sent.done()
+
     async def confirmed_late(self) -> bool:
         """Wait until the client has given up (at most 10 s) or has the confirmation after all; true for that."""
         await asyncio.wait({self._sent}, timeout=GIVEN_UP_SECONDS)

@@ -24,6 +24,7 @@ from lorebus_contracts.wire import WireError, parse
 from lorebus_kit import metrics
 from lorebus_kit.accounting import DeadLettered, Outcome, account
 from lorebus_kit.backoff import Backoff, pause
+from lorebus_kit.bus import Record, UnconfirmedError
 from lorebus_kit.dead_letters import RejectedError, UndecodableHeaderError, dead_letter, error_text, is_text
 from lorebus_kit.subscription import Publisher, Subscription, Transactions
 from lorebus_kit.verdicts import Applied, Rejected, Verdict
@@ -102,6 +103,7 @@ class Delivery:
         self._hold_seconds = hold_seconds
         self._topics = {topic_prefix + topic.name: topic for topic in subscription.events}
         self._backoff = Backoff()
+        self._unconfirmed: dict[tuple[TopicPartition, int], UnconfirmedError] = {}
         self._idle = asyncio.Event()
         self._idle.set()
         self._give_back = asyncio.Event()
@@ -266,8 +268,7 @@ class Delivery:
     async def _publish_dead_letter(self, item: _Item, error: Exception) -> bool:
         group = self._subscription.group
         letter = dead_letter(item.record, topic=item.topic.dead_letters(group), group=group, error=error)
-        (failed,) = await self._bus.publish_all([letter])
-        if failed is not None:
+        if not await self._publish_once(item, letter):
             _log.warning("dead letter not published", extra={"group": group, "topic": letter.topic})
             return False
         self.state.dead_letters_in_a_row += 1
@@ -286,6 +287,20 @@ class Delivery:
             },
         )
         return True
+
+    async def _publish_once(self, item: _Item, letter: Record) -> bool:
+        """Publish the letter, unless an earlier one of this record may still come through or has done so."""
+        place = (item.partition, item.record.offset)
+        earlier = self._unconfirmed.get(place)
+        if earlier is not None and earlier.undecided:
+            return False
+        self._unconfirmed.pop(place, None)
+        if earlier is not None and await earlier.confirmed_late():
+            return True
+        (failed,) = await self._bus.publish_all([letter])
+        if isinstance(failed, UnconfirmedError):
+            self._unconfirmed[place] = failed
+        return failed is None
 
     async def _note_failure(self, item: _Item, error: Exception) -> None:
         """Best effort: the dead letter is the truth, the run's state tells whoever asks for it."""

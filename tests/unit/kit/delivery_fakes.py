@@ -11,7 +11,7 @@ from lorebus_contracts.events import Event, PruneRequested
 from lorebus_contracts.topics import PRUNE_GROUP, PRUNE_REQUESTED
 from lorebus_kit.bus import Record
 from lorebus_kit.delivery import Delivery
-from lorebus_kit.subscription import FailureRecorder, Handler, Subscription, record_no_failure
+from lorebus_kit.subscription import FailureRecorder, Handler, Publisher, Subscription, record_no_failure
 from lorebus_kit.verdicts import Applied, Verdict
 from lorebus_store.database import Connection
 from lorebus_store.errors import TransientError
@@ -111,7 +111,7 @@ def delivery_of(
     handler: Handler,
     *,
     database: FakeDatabase,
-    bus: FakeBus,
+    bus: Publisher,
     dead_letter_limit: int = 50,
     hold_seconds: float = 60.0,
     record_failure: FailureRecorder = record_no_failure,

@@ -12,6 +12,7 @@ from lorebus_kit.bus import BusProducer, Record, UnconfirmedError
 from lorebus_store.database import Database
 from lorebus_store.errors import TransientError
 from tests.support.events import new_scope, save
+from tests.unit.kit.delivery_fakes import LEFT, FakeConsumer, FakeDatabase, FakeHandler, delivery_of, poison
 
 NOWHERE: Final = "postgresql://nobody@127.0.0.1:9/none"
 """Nothing listens there: the store is away."""
@@ -25,12 +26,14 @@ class LateBus:
     def __init__(self) -> None:
         self.fate: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         self.asked = asyncio.Event()
+        self.published = 0
 
     async def publish_all(
-        self, records: Sequence[Record], *, timeout_seconds: float
+        self, records: Sequence[Record], *, timeout_seconds: float = 0.0
     ) -> Sequence[TransientError | None]:
         del timeout_seconds
         self.asked.set()
+        self.published += len(records)
         return [UnconfirmedError("not in time", self.fate) for _ in records]
 
 
@@ -61,6 +64,30 @@ async def test_what_neither_took_is_refused_only_when_the_bus_holds_it_no_more()
 
     with pytest.raises(TransientError):
         await task
+
+
+async def test_a_dead_letter_is_not_sent_again_while_it_may_come_through_nor_when_it_did() -> None:
+    bus, consumer = LateBus(), FakeConsumer()
+    delivery = delivery_of(FakeHandler(), database=FakeDatabase(), bus=bus)
+    await delivery.process([poison(0)], consumer)
+    await delivery.process([poison(0)], consumer)
+    assert (bus.published, consumer.commits) == (1, [])
+
+    bus.fate.set_result("confirmed")
+    await delivery.process([poison(0)], consumer)
+
+    assert (bus.published, consumer.commits) == (1, [{LEFT: 1}])
+
+
+async def test_a_dead_letter_that_the_client_gave_up_is_sent_again() -> None:
+    bus, consumer = LateBus(), FakeConsumer()
+    delivery = delivery_of(FakeHandler(), database=FakeDatabase(), bus=bus)
+    await delivery.process([poison(0)], consumer)
+
+    bus.fate.set_exception(KafkaTimeoutError())
+    await delivery.process([poison(0)], consumer)
+
+    assert (bus.published, consumer.commits) == (2, [])
 
 
 class FullProducer:
