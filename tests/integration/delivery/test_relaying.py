@@ -181,3 +181,23 @@ async def test_a_run_whose_event_cannot_be_read_does_not_keep_the_others_back(
     async with at_work(relay):
         await emptied(database)
     assert [record.key for record in bus.published] == [sound.key()]
+
+
+async def test_what_waited_in_the_outbox_has_time_to_be_handled_before_it_is_put_on_the_bus_again(
+    database: Database, database_url: str
+) -> None:
+    event, now = prune(new_scope()), [100.0]
+    await accept(database, database_url, waiting_run(event, event.model_dump_json().encode()))
+    relay = Relay(database, FakeBus())
+    sweeper = Sweeper(database, relay, clock=lambda: now[0])
+    async with database.begin() as connection:
+        await outbox.add(connection, [outbox_row(event)])
+    await execute(database_url, "UPDATE lorebus.outbox SET created_at = now() - interval '1 minute'")
+    assert await sweeper.sweep() == 0
+    async with at_work(relay):
+        await emptied(database)
+
+    now[0] += 19.0
+    assert await sweeper.sweep() == 0
+    now[0] += 2.0
+    assert await sweeper.sweep() == 1
