@@ -8,7 +8,7 @@ PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 LOCAL_MODEL := .cache/distill-local
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-kafka faults distill-local check fmt clean
+.PHONY: help setup run demo test test-kafka faults http-long distill-local check fmt clean
 
 help: ## List the commands.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -40,6 +40,9 @@ faults: setup ## Every fault in full on both brokers (over an hour); writes docs
 	LOREBUS_FAULT_ROUNDS=20 LOREBUS_FAULT_LOG=$(CURDIR)/.cache/faults.jsonl LOREBUS_TEST_BROKER=kafka \
 		$(BIN)/pytest --timeout 3600 tests/faults tests/kafka
 	$(BIN)/python -m tests.faults.report .cache/faults.jsonl > docs/fault-report.md
+
+http-long: setup ## A thousand generated requests to every route, other ones each time (not in CI).
+	LOREBUS_TEST_HTTP_EXAMPLES=1000 $(BIN)/pytest tests/integration/gateway/test_as_documented.py
 
 distill-local: setup ## A real local model on ten real sessions; writes docs/distill-report.md (long; not in CI).
 	@test -x $(LOCAL_MODEL)/bin/python || $(PYTHON) -m venv $(LOCAL_MODEL)

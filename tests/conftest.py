@@ -68,6 +68,17 @@ async def database_url(postgres_url: str, migrated_template: str) -> AsyncIterat
         await _execute(postgres_url, f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
+@pytest.fixture(scope="module")
+def module_database_url(postgres_url: str, migrated_template: str) -> Iterator[str]:
+    """A migrated database that the tests of a module share."""
+    name = f"test_{uuid.uuid4().hex}"
+    _run(_execute(postgres_url, f'CREATE DATABASE "{name}" TEMPLATE "{migrated_template}"'))
+    try:
+        yield database_of(postgres_url, name)
+    finally:
+        _run(_execute(postgres_url, f'DROP DATABASE "{name}" WITH (FORCE)'))
+
+
 @pytest.fixture(scope="session")
 def bootstrap_servers() -> Iterator[str]:
     """The broker, which the tests of a run share."""

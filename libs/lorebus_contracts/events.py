@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Annotated, ClassVar, assert_never
 from uuid import UUID
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from lorebus_contracts import topics
 from lorebus_contracts.arrays import FIRST_FAULTS
@@ -40,6 +40,19 @@ Score = Annotated[float, Field(strict=True, ge=0.0, le=1.0, allow_inf_nan=False)
 
 class CallerBody(WireModel):
     """Who a session acts for: `none` (ref null), `end_user` or `actor` with its stable reference."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [
+                {"properties": {"kind": {"const": "none"}, "ref": {"pattern": r"^\s*$"}}},
+                {"properties": {"kind": {"const": "end_user"}}},
+                {
+                    "properties": {"kind": {"const": "actor"}, "ref": {"type": "string", "pattern": r"\S"}},
+                    "required": ["ref"],
+                },
+            ]
+        }
+    )
 
     kind: CallerKind = Field(description="What sort of caller.")
     ref: CallerRef | None = Field(

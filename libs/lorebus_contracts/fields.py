@@ -45,6 +45,11 @@ def _version_number(value: object) -> object:
     return value
 
 
+def _whole(value: object) -> object:
+    """JSON has one kind of number: 2.0 is the whole number 2, as JSON Schema has it."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def _text_within_limit(value: str) -> str:
     if len(value) > policy.MAX_TEXT_CHARS:
         raise ValueError(
@@ -126,18 +131,28 @@ Timestamp = Annotated[
 SchemaVersion1 = Annotated[Literal[1], BeforeValidator(_version_number)]
 """The version of an event's form that this code reads."""
 
-Count = Annotated[StrictInt, Field(ge=0, le=2**31 - 1)]
+WHOLE: Final = BeforeValidator(_whole)
+"""Goes with `StrictInt`, after its bounds: text, booleans and fractions are refused."""
+
+Count = Annotated[StrictInt, Field(ge=0, le=2**31 - 1), WHOLE]
 Flag = Annotated[bool, Field(strict=True)]
-TopK = Annotated[StrictInt, Field(ge=policy.TOP_K_MIN, le=policy.TOP_K_MAX)]
+TopK = Annotated[StrictInt, Field(ge=policy.TOP_K_MIN, le=policy.TOP_K_MAX), WHOLE]
 
 CallerRef = Annotated[
     str,
-    Field(strict=True, json_schema_extra={"maxLength": policy.MAX_PRINCIPAL_REF_CHARS}),
+    Field(
+        strict=True,
+        json_schema_extra={"maxLength": policy.MAX_PRINCIPAL_REF_CHARS, "pattern": r"^[^\u0000]*$"},
+    ),
     AfterValidator(check_principal_ref),
 ]
 """A caller's own reference as its runtime sends it: unaltered; blank means that nobody was identified."""
 
-PrincipalRef = Annotated[CallerRef, AfterValidator(_no_blank)]
+PrincipalRef = Annotated[
+    CallerRef,
+    AfterValidator(_no_blank),
+    Field(json_schema_extra={"pattern": r"^[^\u0000]*[^\u0000\s][^\u0000]*$"}),
+]
 """A resolved principal: unaltered and never blank."""
 
 Json = Annotated[JsonValue, BeforeValidator(_cleaned_json)]

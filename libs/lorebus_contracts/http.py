@@ -7,7 +7,17 @@ session fixes them (SPEC.md section 6).
 import re
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from lorebus_contracts.events import CallerBody, Entries, EntryBody, Origin, Score, Trace
 from lorebus_contracts.fields import (
@@ -25,7 +35,7 @@ from lorebus_contracts.fields import (
     Uuid,
 )
 from lorebus_contracts.wire import WireModel
-from lorebus_contracts.workflows import State, WorkflowType
+from lorebus_contracts.workflows import WORKFLOWS, State, WorkflowType
 from lorebus_domain import policy
 from lorebus_domain.quarantine import EntryState
 from lorebus_domain.recall import PackReach, Strategy
@@ -103,7 +113,18 @@ class SaveBody(WireModel):
     """What a session wants remembered: `entries`, or one text as `content`, never both."""
 
     model_config = ConfigDict(
-        json_schema_extra={"oneOf": [{"required": ["entries"]}, {"required": ["content"]}]}
+        json_schema_extra={
+            "oneOf": [
+                {
+                    "required": ["entries"],
+                    "properties": {"entries": {"type": "array"}, "content": {"type": "null"}},
+                },
+                {
+                    "required": ["content"],
+                    "properties": {"content": {"type": "string"}, "entries": {"type": "null"}},
+                },
+            ]
+        }
     )
 
     entries: Entries | None = Field(default=None, description="What to remember, 1 to 100 entries.")
@@ -182,6 +203,27 @@ class StartBody(WireModel):
 
     workflow_type: WorkflowType = Field(description="What to run; see `/api/workflows/types`.")
     initial_data: dict[str, Json] = Field(description="The type's inputs; see its schema.")
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """An alternative for each type, with the schema of its inputs."""
+        plain = handler.resolve_ref_schema(handler(core))
+        alternatives = [
+            plain
+            | {
+                "title": name.value,
+                "description": known.description,
+                "properties": {
+                    "workflow_type": {"const": name.value},
+                    "initial_data": handler(known.input.__pydantic_core_schema__),
+                },
+            }
+            for name, known in WORKFLOWS.items()
+        ]
+        described = {key: plain[key] for key in ("title", "description")}
+        plain.clear()
+        plain.update(described, oneOf=alternatives)
+        return plain
 
 
 class RunQuery(WireModel):

@@ -49,7 +49,22 @@ class EraseBody(WireModel):
     """Whose memory to erase: a principal's (in one agent config, or in all), or what one session left."""
 
     model_config = ConfigDict(
-        json_schema_extra={"oneOf": [{"required": ["principal_ref"]}, {"required": ["session_uuid"]}]}
+        json_schema_extra={
+            "oneOf": [
+                {
+                    "required": ["principal_ref"],
+                    "properties": {"principal_ref": {"type": "string"}, "session_uuid": {"type": "null"}},
+                },
+                {
+                    "required": ["session_uuid"],
+                    "properties": {
+                        "session_uuid": {"type": "string"},
+                        "principal_ref": {"type": "null"},
+                        "agent_config_uuid": {"type": "null"},
+                    },
+                },
+            ]
+        }
     )
 
     principal_ref: PrincipalRef | None = Field(

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar
 
-from pydantic import Field
-from pydantic.json_schema import JsonSchemaMode, models_json_schema
+from pydantic import Field, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue, models_json_schema
+from pydantic_core import CoreSchema
 
 from lorebus_contracts.fields import Uuid
 from lorebus_contracts.http import LoadBody, NoInput, RunQuery, SaveBody, StartBody
@@ -52,6 +53,15 @@ class TypeInput(WireModel):
     """One workflow type."""
 
     workflow_type: WorkflowType = Field(description="As list_workflow_types gave it.")
+
+
+class StartInput(StartBody):
+    """The same, with a schema that names the fields at its root and leaves the inputs to get_workflow_schema."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """The plain schema."""
+        return handler(core)
 
 
 class RunInput(WireModel):
@@ -128,7 +138,7 @@ GET_WORKFLOW_SCHEMA: Final = ToolDefinition(
     input=TypeInput,
     output=WorkflowSchema,
 )
-START_WORKFLOW: Final = ToolDefinition(
+START_WORKFLOW: Final[ToolDefinition[StartBody]] = ToolDefinition(
     name="start_workflow",
     title="Start a workflow run",
     description=(
@@ -137,7 +147,7 @@ START_WORKFLOW: Final = ToolDefinition(
         " watch_workflow. Every call starts another run, and agents.memory-prune deletes entries for good. An agent"
         " that works on its own session uses recall and remember instead."
     ),
-    input=StartBody,
+    input=StartInput,
     output=RunSnapshot,
     read_only=False,
     destructive=True,

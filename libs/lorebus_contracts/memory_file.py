@@ -7,10 +7,11 @@ kept of an entry but its id and its agent config, which are another's where it i
 from enum import StrEnum
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, RootModel, StrictInt, model_validator
+from pydantic import ConfigDict, Field, RootModel, StrictInt, model_validator
 
 from lorebus_contracts.events import Origin
 from lorebus_contracts.fields import (
+    WHOLE,
     CleanStr,
     Count,
     EntryText,
@@ -28,7 +29,7 @@ MAX_FILE_BYTES: Final = 256 * 1024 * 1024
 """What an import takes at once. A longer file is cut into several, each with a header and an end."""
 MAX_LINE_BYTES: Final = 1024 * 1024
 
-LongCount = Annotated[StrictInt, Field(ge=0, le=2**63 - 1)]
+LongCount = Annotated[StrictInt, Field(ge=0, le=2**63 - 1), WHOLE]
 
 
 class EntryState(StrEnum):
@@ -41,12 +42,24 @@ class EntryState(StrEnum):
 class FileHeader(WireModel):
     """The first line."""
 
-    format: Literal["lorebus.memory"] = Field(default="lorebus.memory", description="What the file is.")
-    version: SchemaVersion1 = Field(default=1, description="The version of its form.")
+    format: Literal["lorebus.memory"] = Field(description="What the file is.")
+    version: SchemaVersion1 = Field(description="The version of its form.")
 
 
 class FileEntry(WireModel):
     """A memory entry, with all that is known of it."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [
+                {"properties": {"state": {"const": "active"}}},
+                {
+                    "properties": {"quarantine_reason": {"type": "string", "minLength": 1}},
+                    "required": ["quarantine_reason"],
+                },
+            ]
+        }
+    )
 
     principal_ref: PrincipalRef | None = Field(description="Whose memory it is; null: the shared pool.")
     text: EntryText = Field(description="What is remembered.")
@@ -75,8 +88,8 @@ class FileEntry(WireModel):
 class FileEnd(WireModel):
     """The last line, without which the file was cut short."""
 
-    end: Literal[True] = Field(default=True, description="Nothing comes after this line.")
-    entries: Annotated[StrictInt, Field(ge=0)] = Field(description="How many entries the file holds.")
+    end: Literal[True] = Field(description="Nothing comes after this line.")
+    entries: Annotated[StrictInt, Field(ge=0), WHOLE] = Field(description="How many entries the file holds.")
 
 
 class FileLine(RootModel[FileHeader | FileEntry | FileEnd]):

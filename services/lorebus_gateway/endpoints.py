@@ -75,8 +75,9 @@ class Route(Generic[PrincipalT, InputT]):
 
     `input` is the body of a POST or PUT and the query of a GET or DELETE; `answers` are the successes, and
     `problems` what else it may answer than what every route may. `streams` are the events of a route that goes on
-    answering, `writes` the lines of a file that it answers with. `reads` are those of a file that comes as the body:
-    the input is then the query. `keeping` is for an answer with a secret, which is not kept with an `Idempotency-Key`.
+    answering, by name; `writes` are the lines of a file that it answers with, `reads` those of one that comes as its
+    body: the input is then the query. `keeping` is for an answer with a secret, which is not kept with an
+    `Idempotency-Key`.
     """
 
     method: Method
@@ -87,7 +88,7 @@ class Route(Generic[PrincipalT, InputT]):
     handler: Callable[[Call[PrincipalT, InputT], Services], Awaitable[Answer | Stream]]
     summary: str
     problems: tuple[ProblemKind, ...] = ()
-    streams: type[WireModel] | None = None
+    streams: Mapping[str, type[WireModel]] | None = None
     writes: type[BaseModel] | None = None
     reads: type[BaseModel] | None = None
     keeping: Callable[[Call[PrincipalT, InputT], Services], Keeping] | None = None

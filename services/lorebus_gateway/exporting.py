@@ -41,14 +41,14 @@ class Exporting:
 
     async def _chunks(self, pair: ConfigPair) -> AsyncGenerator[bytes, None]:
         """Page after page, each read by itself: a slow client holds no connection to the database."""
-        yield _line(FileHeader())
+        yield _line(FileHeader(format="lorebus.memory", version=1))
         count = 0
         after: Bookmark | None = None
         while page := await self._page(pair, after):
             yield b"".join(_line(_entry(entry)) for entry in page)
             count += len(page)
             after = moving.bookmark(page[-1])
-        yield _line(FileEnd(entries=count))
+        yield _line(FileEnd(end=True, entries=count))
 
     async def _page(self, pair: ConfigPair, after: Bookmark | None) -> tuple[MovedEntry, ...]:
         async with self._database.read() as connection:

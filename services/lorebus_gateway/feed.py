@@ -84,7 +84,7 @@ class Feed:
         with self._tail.listening(listener), _counted(listener):
             # The first heartbeat opens the answer, even while the broker is away.
             yield HEARTBEAT
-            while not await self._or_stop(self._tail.begun(self._limits.heartbeat_seconds)):
+            while not await self._or_stop(self._tail.begun(self._quiet_seconds(ends_at))):
                 if self._is_over(ends_at):
                     return
                 yield HEARTBEAT
@@ -98,8 +98,12 @@ class Feed:
                 yield reader.replayed(change)
             yield reader.ready(joined)
             while not self._is_over(ends_at):
-                news = await self._or_stop(listener.next(self._limits.heartbeat_seconds))
+                news = await self._or_stop(listener.next(self._quiet_seconds(ends_at)))
                 yield reader.heartbeat(self._tail.place_of(listener)) if news is None else reader.told(news)
+
+    def _quiet_seconds(self, ends_at: float) -> float:
+        """How long the client may hear nothing now: until the next heartbeat, or until the feed is over."""
+        return max(0.0, min(self._limits.heartbeat_seconds, ends_at - monotonic()))
 
     def _is_over(self, ends_at: float) -> bool:
         return self._stopping.is_set() or monotonic() >= ends_at

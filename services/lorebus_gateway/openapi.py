@@ -14,12 +14,13 @@ from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from lorebus_contracts import memory_file, problems
-from lorebus_contracts.events import MemoryChanged
 from lorebus_contracts.http import NoInput
 from lorebus_contracts.http_answers import RunSnapshot
+from lorebus_contracts.http_memory import ErasureReceipt
 from lorebus_contracts.problems import Problem, ProblemKind
 from lorebus_contracts.schemas import as_text
 from lorebus_contracts.wire import WireModel
+from lorebus_contracts.workflows import WorkflowType
 from lorebus_gateway.answers import JSON
 from lorebus_gateway.authentication import Authenticator
 from lorebus_gateway.endpoints import AnyRoute
@@ -64,6 +65,53 @@ _PREFER: Final[JsonObject] = {
     "required": False,
     "description": "`wait=N`, at most 30 seconds: answer 200 with the run's snapshot if it ends within that time.",
     "schema": {"type": "string", "examples": ["wait=10"]},
+}
+_CHANGES: Final = "memory.changed"
+"""The event of a stream that can be taken up again."""
+
+
+def _header(description: str, *, required: bool = False, **schema: object) -> JsonObject:
+    return {"description": description, "required": required, "schema": {"type": "string", **schema}}
+
+
+_SECONDS: Final[JsonObject] = {"type": "integer", "minimum": 1}
+_HEADERS_OF_PROBLEMS: Final[Mapping[int, JsonObject]] = {
+    401: {"WWW-Authenticate": _header("The schemes that there are.", required=True)},
+    409: {
+        "Retry-After": _header("With `request-in-hand`: seconds until it is worth asking again.", **_SECONDS)
+    },
+    429: {"Retry-After": _header("Seconds until the minute is over.", required=True, **_SECONDS)},
+    503: {"Retry-After": _header("Seconds until it is worth asking again.", required=True, **_SECONDS)},
+}
+_REPLAYED: Final[JsonObject] = {
+    "Idempotency-Replayed": _header(
+        "`true`: the first answer to this `Idempotency-Key`, again.", const="true"
+    )
+}
+_APPLIED: Final[JsonObject] = {
+    "Preference-Applied": _header("The seconds that were waited for at most.", pattern="^wait=[0-9]+$")
+}
+_LOCATION: Final[JsonObject] = {
+    "Location": _header("Where the run, or the receipt, is to be had.", pattern="^/api/")
+}
+
+
+def _uuid_in_path(description: str) -> JsonObject:
+    return {"description": description, "schema": {"type": "string", "format": "uuid"}}
+
+
+_IN_PATHS: Final[Mapping[str, JsonObject]] = {
+    "session_ref": _uuid_in_path("The token's own session."),
+    "session_uuid": _uuid_in_path("The session."),
+    "agent_config_uuid": _uuid_in_path("The agent config."),
+    "entry_id": _uuid_in_path("The memory entry."),
+    "erasure_id": _uuid_in_path("The erasure."),
+    "recall_id": _uuid_in_path("The recall, or the pack that it handed out."),
+    "workflow_id": _uuid_in_path("The run."),
+    "workflow_type": {
+        "description": "The workflow type's name.",
+        "schema": {"type": "string", "enum": [name.value for name in WorkflowType]},
+    },
 }
 _BODY_PROBLEMS: Final = (problems.BODY_TOO_LARGE, problems.UNSUPPORTED_MEDIA_TYPE)
 _FILE_PROBLEMS: Final = (problems.FILE_TOO_LARGE, problems.UNSUPPORTED_FILE_TYPE)
@@ -129,7 +177,10 @@ class _Writer:
         if route.streams is not None:
             answers["200"] = self._stream(route.streams)
         if route.writes is not None:
-            answers["200"] = {"description": "A file", "content": self._file(route.writes)}
+            answers["200"] = self._file(route.writes)
+        for status, answer in answers.items():
+            if headers := _answer_headers(route, int(status)):
+                answer["headers"] = headers
         kinds: dict[int, list[ProblemKind]] = {}
         for kind in dict.fromkeys(_problems(route)):
             kinds.setdefault(kind.status, []).append(kind)
@@ -144,18 +195,37 @@ class _Writer:
             answer["content"] = {JSON: {"schema": {"anyOf": either}}}
         return answer
 
-    def _stream(self, event: type[WireModel]) -> JsonObject:
-        """Server-sent events; the schema is that of an event's data."""
-        return {"description": "Events", "content": self._content(event, "serialization", EVENT_STREAM)}
+    def _stream(self, events: Mapping[str, type[WireModel]]) -> JsonObject:
+        told = {"anyOf": [self._event(name, data) for name, data in events.items()]}
+        return {
+            "description": "Server-sent events until one side ends them; the schema is that of one event's fields",
+            "content": {EVENT_STREAM: {"schema": told}},
+        }
+
+    def _event(self, name: str, data: type[WireModel]) -> JsonObject:
+        """The fields of an event; its data is JSON on one line."""
+        content = {"contentMediaType": JSON, "contentSchema": self._references[data, "serialization"]}
+        return {
+            "type": "object",
+            "properties": {
+                "event": {"const": name},
+                "data": {"type": "string", **content},
+                "id": {"type": "string"},
+            },
+            "required": ["event", "data"],
+        }
 
     def _file(self, line: type[BaseModel]) -> JsonObject:
-        """JSON Lines; the schema is that of a line."""
-        return self._content(line, "serialization", memory_file.MEDIA_TYPE)
+        content = self._content(line, "serialization", memory_file.MEDIA_TYPE)
+        return {"description": "JSON Lines; the schema is that of one line", "content": content}
 
     def _problems(self, kinds: Sequence[ProblemKind]) -> JsonObject:
         content = self._content(Problem, "serialization", media_type=problems.MEDIA_TYPE)
         told = [f"{kind.title} (`{kind.type}`)" for kind in kinds]
-        return {"description": "; ".join(told), "content": content}
+        answer: JsonObject = {"description": "; ".join(told), "content": content}
+        if headers := _HEADERS_OF_PROBLEMS.get(kinds[0].status):
+            answer["headers"] = headers
+        return answer
 
     def _content(self, model: type[BaseModel], mode: JsonSchemaMode, media_type: str = JSON) -> JsonObject:
         return {media_type: {"schema": self._references[model, mode]}}
@@ -167,8 +237,8 @@ def _models(routes: Sequence[AnyRoute]) -> list[_ModelUse]:
     answers: set[type[BaseModel]] = {
         model for route in routes for models in _answers(route).values() for model in models
     }
-    others = (model for route in routes for model in (route.streams, route.writes))
-    answers |= {model for model in others if model is not None}
+    answers |= {model for route in routes for model in (route.streams or {}).values()}
+    answers |= {route.writes for route in routes if route.writes is not None}
     uses: list[_ModelUse] = [(model, "validation") for model in bodies]
     uses += [(model, "serialization") for model in answers | {Problem}]
     return sorted(uses, key=lambda use: use[0].__name__)
@@ -176,7 +246,7 @@ def _models(routes: Sequence[AnyRoute]) -> list[_ModelUse]:
 
 def _path_parameters(route: AnyRoute) -> list[JsonObject]:
     return [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        {"name": name, "in": "path", "required": True, **_IN_PATHS[name]}
         for name in _PATH_PART.findall(route.path)
     ]
 
@@ -210,8 +280,20 @@ def _header_parameters(route: AnyRoute) -> list[JsonObject]:
         found.append(_IDEMPOTENCY_KEY)
     if HTTPStatus.ACCEPTED in route.answers:
         found.append(_PREFER)
-    if route.streams is MemoryChanged:
+    if _CHANGES in (route.streams or ()):
         found.append(_LAST_EVENT_ID)
+    return found
+
+
+def _answer_headers(route: AnyRoute, status: int) -> JsonObject:
+    """What a success may bring besides its body."""
+    found: JsonObject = {}
+    if route.method == "POST":
+        found |= _REPLAYED
+    if HTTPStatus.ACCEPTED in route.answers:
+        found |= _APPLIED
+    if status == HTTPStatus.ACCEPTED or {RunSnapshot, ErasureReceipt} & set(route.answers.values()):
+        found |= _LOCATION if route.method == "POST" else {}
     return found
 
 

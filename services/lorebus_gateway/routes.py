@@ -37,7 +37,15 @@ from lorebus_contracts.http_answers import (
     WorkflowSchema,
     WorkflowTypes,
 )
-from lorebus_contracts.http_memory import EraseBody, ErasureReceipt, FeedQuery, ImportAnswer, MoveQuery
+from lorebus_contracts.http_memory import (
+    EraseBody,
+    ErasureReceipt,
+    FeedGap,
+    FeedQuery,
+    FeedReady,
+    ImportAnswer,
+    MoveQuery,
+)
 from lorebus_contracts.memory_file import FileLine
 from lorebus_gateway import memory_handlers, organization_handlers, session_handlers, workflow_handlers
 from lorebus_gateway.authentication import Authenticator
@@ -131,7 +139,7 @@ _OF_ORGANIZATIONS: Final[tuple[AnyRoute, ...]] = (
         memory_handlers.follow_memory,
         "Follow the organization's changes as they happen, from `Last-Event-ID` on; see docs/architecture/feed.md.",
         problems=(problems.NOT_FOUND,),
-        streams=MemoryChanged,
+        streams={"memory.changed": MemoryChanged, "gap": FeedGap, "ready": FeedReady},
     ),
     Route(
         "POST",
@@ -286,7 +294,7 @@ _OF_WORKFLOWS: Final[tuple[AnyRoute, ...]] = (
         {},
         workflow_handlers.watch_workflow,
         "Watch a run: an event `snapshot` now and at each change, until it has ended.",
-        streams=RunSnapshot,
+        streams={"snapshot": RunSnapshot},
     ),
     Route(
         "GET",

@@ -70,11 +70,16 @@ def test_a_rating_that_is_no_number_in_0_to_1_is_refused(score: object) -> None:
     assert fault.path == "quality_score"
 
 
-@pytest.mark.parametrize("count", [-1, 2.0, "3", True, None, 2**31, 10**300])
+@pytest.mark.parametrize("count", [-1, 2.5, "3", True, None, 2**31, 10**300])
 def test_a_count_that_is_no_whole_number_is_refused(count: object) -> None:
     (fault,) = faults_of(SessionEnded, ended_body(step_count=count))
 
     assert fault.path == "step_count"
+
+
+def test_a_number_without_a_fraction_is_whole_however_it_is_written() -> None:
+    assert parse(SessionEnded, ended_body(step_count=2.0)).step_count == 2
+    assert parse(RecallRecorded, recall_body(top_k=10.0)).top_k == 10
 
 
 @pytest.mark.parametrize("cap", [-1, 0.5, "0"])
@@ -86,7 +91,7 @@ def test_a_cap_that_is_no_whole_number_is_refused(cap: object) -> None:
     assert fault.path == "max_entries"
 
 
-@pytest.mark.parametrize("top_k", [0, 1001, "10", 10.0, True])
+@pytest.mark.parametrize("top_k", [0, 1001, "10", 10.5, True])
 def test_a_top_k_outside_1_to_1000_is_refused(top_k: object) -> None:
     (fault,) = faults_of(RecallRecorded, recall_body(top_k=top_k))
 
