@@ -22,6 +22,7 @@ from lorebus_gateway.administration import Administration
 from lorebus_gateway.answers import JSON, Answer
 from lorebus_gateway.authentication import Authenticator
 from lorebus_gateway.connections import CuttableProtocol
+from lorebus_gateway.docs_page import docs_routes
 from lorebus_gateway.endpoints import PathEndpoint
 from lorebus_gateway.erasing import Erasing
 from lorebus_gateway.errors import NotFoundError
@@ -116,6 +117,7 @@ class Gateway:
                 StarletteRoute("/mcp", self._mcp),
                 *health_routes(self._readiness.health),
                 StarletteRoute("/openapi.json", _openapi),
+                *docs_routes(),
             ],
             exception_handlers={HTTPException: _unknown_route, Exception: _internal_error},
             lifespan=self._lifespan,
