@@ -64,6 +64,12 @@ NOT_FOUND: Final = ProblemKind("not-found", 404, "Not found", "There is no such 
 METHOD_NOT_ALLOWED: Final = ProblemKind(
     "method-not-allowed", 405, "Method not allowed", "See the Allow header for the methods of this path."
 )
+BODY_TOO_SLOW: Final = ProblemKind(
+    "body-too-slow",
+    408,
+    "Body too slow",
+    "The body did not come in time, so nothing was carried out; the connection is closed. Send it again.",
+)
 CONFLICT: Final = ProblemKind("conflict", 409, "Conflict", "What is there already says otherwise.")
 KEY_REUSED: Final = ProblemKind(
     "idempotency-key-reused",
@@ -123,6 +129,7 @@ KINDS: Final = (
     FORBIDDEN,
     NOT_FOUND,
     METHOD_NOT_ALLOWED,
+    BODY_TOO_SLOW,
     CONFLICT,
     KEY_REUSED,
     IN_HAND,

@@ -146,6 +146,7 @@ class Gateway:
             importing=Importing(self._database, wake_relay=self._relay.wake),
             rate_limit=RateLimit(self._database, per_window=self._settings.rate_limit_per_minute),
             lessons=Lessons(self._database, self._providers, wake_relay=self._relay.wake),
+            body_seconds=self._settings.body_timeout_seconds,
             waiting=RunWaiting(RunChanges(self._database, self.stopping), run_status),
         )
 

@@ -3,8 +3,11 @@
 The rule that must not break: a body is read once and never beyond its limit, whatever its headers say.
 """
 
+import asyncio
+import contextlib
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from time import monotonic
 from typing import Final
 from urllib.parse import parse_qsl
 
@@ -13,13 +16,14 @@ from starlette.types import Receive, Scope
 
 from lorebus_contracts.wire import Fault, WireError
 from lorebus_domain import policy
-from lorebus_gateway.errors import BodyTooLargeError, UnsupportedMediaTypeError
+from lorebus_gateway.errors import BodyTooLargeError, BodyTooSlowError, UnsupportedMediaTypeError
 
 _JSON_TYPE: Final = re.compile(
     rb'application/(?:json|[-\w.]+\+json)\s*(?:;\s*charset\s*=\s*"?utf-?8"?\s*)?', re.IGNORECASE
 )
 _PLAIN_JSON: Final = b"application/json"
 _MAX_QUERY_FIELDS: Final = 20
+_TIMED_BYTES: Final = 1024 * 1024
 
 
 def header(scope: Scope, name: bytes) -> bytes | None:
@@ -28,31 +32,40 @@ def header(scope: Scope, name: bytes) -> bytes | None:
     return bytes(values[0]) if len(values) == 1 else None
 
 
-async def read_body(scope: Scope, receive: Receive) -> bytes:
-    """The whole body, at most 1 MiB. One without a content type is taken for JSON.
+async def read_body(scope: Scope, receive: Receive, *, seconds: float) -> bytes:
+    """The whole body, at most 1 MiB, which has to come within so many seconds. One without a content type is JSON.
 
     Raises:
         UnsupportedMediaTypeError: it says that it is something else than JSON in UTF-8, or that it is packed.
         BodyTooLargeError: it is announced with, or turns out to have, more than 1 MiB.
+        BodyTooSlowError: it did not come in time.
         ClientDisconnect: the client went away.
     """
     _check_media_type(scope)
     _check_announced_length(scope)
-    body, more = await _chunk(receive)
-    if not more:
-        return _within_limit(body)
-    return await _with_the_rest(body, receive)
+    with _in_time():
+        async with asyncio.timeout(seconds):
+            body, more = await _chunk(receive)
+            if not more:
+                return _within_limit(body)
+            return await _with_the_rest(body, receive)
 
 
-async def body_chunks(receive: Receive) -> AsyncIterator[bytes]:
-    """The body as it comes, for whoever sets its limit.
+async def body_chunks(receive: Receive, *, seconds: float) -> AsyncIterator[bytes]:
+    """The body as it comes, for whoever sets its limit; each MiB has to come within so many seconds.
 
     Raises:
+        BodyTooSlowError: it did not come in time.
         ClientDisconnect: the client went away.
     """
-    more = True
+    more, begun, ends_at = True, 0, monotonic() + seconds
     while more:
-        chunk, more = await _chunk(receive)
+        with _in_time():
+            async with asyncio.timeout(ends_at - monotonic()):
+                chunk, more = await _chunk(receive)
+        begun += len(chunk)
+        if begun >= _TIMED_BYTES:
+            begun, ends_at = 0, monotonic() + seconds
         yield chunk
 
 
@@ -91,6 +104,14 @@ def _check_announced_length(scope: Scope) -> None:
     announced = header(scope, b"content-length")
     if announced is not None and announced.isdigit() and int(announced) > policy.MAX_BODY_BYTES:
         raise BodyTooLargeError
+
+
+@contextlib.contextmanager
+def _in_time() -> Iterator[None]:
+    try:
+        yield
+    except TimeoutError as error:
+        raise BodyTooSlowError from error
 
 
 async def _with_the_rest(first: bytes, receive: Receive) -> bytes:

@@ -171,7 +171,7 @@ class _Endpoint:
             parsed = wire.validate(route.input, read_query(scope))
             call = Call(principal, parsed, scope["path_params"], _now(), last_event_id=_last_event_id(scope))
             return await route.handler(call, services)
-        body = await read_body(scope, receive)
+        body = await read_body(scope, receive, seconds=services.body_seconds)
         asked = wire.parse(route.input, _NOTHING_ASKED if route.input is NoInput and not body else body)
         call = Call(principal, asked, scope["path_params"], _now())
         key = idempotency_key(scope) if route.method == "POST" else None
@@ -183,7 +183,7 @@ class _Endpoint:
     async def _answer_file(self, principal: Any, scope: Scope, receive: Receive) -> Answer:  # noqa: ANN401 - As the route's.
         parsed = wire.validate(self._route.input, read_query(scope))
         key = idempotency_key(scope)
-        async with uploaded(scope, receive) as upload:
+        async with uploaded(scope, receive, seconds=self._services.body_seconds) as upload:
             call = Call(principal, parsed, scope["path_params"], _now(), upload=upload)
             if key is not None:
                 return await self._once(call, key, scope["query_string"] + upload.digest)

@@ -45,6 +45,10 @@ class TooManyRequestsError(RefusedError):
         self.retry_after_seconds = retry_after_seconds
 
 
+class BodyTooSlowError(RefusedError):
+    """The body did not come in time."""
+
+
 class BodyTooLargeError(RefusedError):
     """The body has more than 1 MiB, announced or sent."""
 

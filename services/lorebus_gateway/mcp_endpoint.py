@@ -76,7 +76,7 @@ class McpEndpoint:
             await send_answer(method_not_allowed("POST"), send)
             return
         try:
-            body = await read_body(scope, receive)
+            body = await read_body(scope, receive, seconds=self._services.body_seconds)
             wire.parse(_Message, body)
             transport = await self._loaded()
         except KNOWN_ERRORS as error:

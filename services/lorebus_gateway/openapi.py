@@ -113,8 +113,8 @@ _IN_PATHS: Final[Mapping[str, JsonObject]] = {
         "schema": {"type": "string", "enum": [name.value for name in WorkflowType]},
     },
 }
-_BODY_PROBLEMS: Final = (problems.BODY_TOO_LARGE, problems.UNSUPPORTED_MEDIA_TYPE)
-_FILE_PROBLEMS: Final = (problems.FILE_TOO_LARGE, problems.UNSUPPORTED_FILE_TYPE)
+_BODY_PROBLEMS: Final = (problems.BODY_TOO_SLOW, problems.BODY_TOO_LARGE, problems.UNSUPPORTED_MEDIA_TYPE)
+_FILE_PROBLEMS: Final = (problems.BODY_TOO_SLOW, problems.FILE_TOO_LARGE, problems.UNSUPPORTED_FILE_TYPE)
 
 
 def openapi_document(routes: Sequence[AnyRoute] = ROUTES) -> JsonObject:

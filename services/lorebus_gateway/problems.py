@@ -14,6 +14,7 @@ from lorebus_contracts.wire import WireError
 from lorebus_gateway.answers import Answer, Headers
 from lorebus_gateway.errors import (
     BodyTooLargeError,
+    BodyTooSlowError,
     ConflictError,
     FileTooLargeError,
     ForbiddenError,
@@ -41,6 +42,7 @@ KIND_OF: Final[Mapping[type[Exception], ProblemKind]] = MappingProxyType(
         ConflictError: problems.CONFLICT,
         KeyReusedError: problems.KEY_REUSED,
         RequestInHandError: problems.IN_HAND,
+        BodyTooSlowError: problems.BODY_TOO_SLOW,
         BodyTooLargeError: problems.BODY_TOO_LARGE,
         UnsupportedMediaTypeError: problems.UNSUPPORTED_MEDIA_TYPE,
         FileTooLargeError: problems.FILE_TOO_LARGE,
@@ -55,6 +57,8 @@ _HEADERS_OF: Final[Mapping[ProblemKind, Headers]] = MappingProxyType(
     {
         problems.NOT_AUTHENTICATED: (("www-authenticate", "Agent, Bearer"),),
         problems.UNAVAILABLE: (("retry-after", str(RETRY_AFTER_SECONDS)),),
+        # What else comes of the body is not waited for.
+        problems.BODY_TOO_SLOW: (("connection", "close"),),
         problems.IN_HAND: (("retry-after", str(IN_HAND_SECONDS)),),
     }
 )

@@ -21,7 +21,7 @@ from lorebus_gateway.waiting import RunWaiting
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """One of each."""
+    """One of each; `body_seconds` is how long a body may take to come."""
 
     authenticator: Authenticator
     saving: Saving
@@ -38,3 +38,4 @@ class Services:
     rate_limit: RateLimit
     waiting: RunWaiting
     lessons: Lessons
+    body_seconds: float

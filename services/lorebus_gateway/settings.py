@@ -40,6 +40,9 @@ class GatewaySettings(ServiceSettings, ModelSettings):
         le=1_000_000,
         description="Requests a minute for each token and API key, over all gateways together; 0: no limit.",
     )
+    body_timeout_seconds: Seconds = Field(
+        default=30.0, description="How long a request's body may take to come, and each MiB of a file."
+    )
     feed_heartbeat_seconds: Seconds = Field(
         default=15.0, description="How long a client of the live tail hears nothing at most."
     )

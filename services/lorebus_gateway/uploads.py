@@ -36,19 +36,20 @@ class Upload:
 
 @contextlib.asynccontextmanager
 async def uploaded(
-    scope: Scope, receive: Receive, *, most_bytes: int = memory_file.MAX_FILE_BYTES
+    scope: Scope, receive: Receive, *, seconds: float, most_bytes: int = memory_file.MAX_FILE_BYTES
 ) -> AsyncIterator[Upload]:
-    """The body as a file, as long as the block lasts.
+    """The body as a file, as long as the block lasts; each MiB of it has to come within so many seconds.
 
     Raises:
         UnsupportedFileTypeError: it says that it is something else than JSON Lines in UTF-8, or that it is packed.
         FileTooLargeError: it is announced with, or turns out to have, more bytes than that.
+        BodyTooSlowError: it did not come in time.
         ClientDisconnect: the client went away.
     """
     _check_headers(scope, most_bytes)
     digest, length = hashlib.sha256(), 0
     with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY_BYTES) as file:
-        async for chunk in body_chunks(receive):
+        async for chunk in body_chunks(receive, seconds=seconds):
             length += len(chunk)
             if length > most_bytes:
                 raise FileTooLargeError

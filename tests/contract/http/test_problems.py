@@ -12,6 +12,7 @@ from lorebus_contracts.wire import Fault, WireError
 from lorebus_gateway.answers import Answer
 from lorebus_gateway.errors import (
     BodyTooLargeError,
+    BodyTooSlowError,
     ConflictError,
     FileTooLargeError,
     ForbiddenError,
@@ -32,6 +33,7 @@ PUBLISHED: Mapping[str, int] = {
     "urn:lorebus:problem:forbidden": 403,
     "urn:lorebus:problem:not-found": 404,
     "urn:lorebus:problem:method-not-allowed": 405,
+    "urn:lorebus:problem:body-too-slow": 408,
     "urn:lorebus:problem:conflict": 409,
     "urn:lorebus:problem:idempotency-key-reused": 409,
     "urn:lorebus:problem:request-in-hand": 409,
@@ -68,6 +70,7 @@ def test_the_published_types_have_their_published_statuses() -> None:
         (KeyReusedError("why"), "idempotency-key-reused", ()),
         (RequestInHandError("why"), "request-in-hand", (("retry-after", "1"),)),
         (TooManyRequestsError(17), "too-many-requests", (("retry-after", "17"),)),
+        (BodyTooSlowError("why"), "body-too-slow", (("connection", "close"),)),
         (BodyTooLargeError("why"), "body-too-large", ()),
         (FileTooLargeError("why"), "file-too-large", ()),
         (UnsupportedFileTypeError("why"), "unsupported-file-type", ()),

@@ -8,7 +8,7 @@ PROBLEM_JSON = "application/problem+json"
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/api", "/api/workflow", "/api/app/agents/memory/", "/docs", "/%00", "/..%2f"]
+    "path", ["/", "/api", "/api/workflow", "/api/app/agents/memory/", "/doc", "/%00", "/..%2f"]
 )
 async def test_an_unknown_path_is_a_problem_document(gateway: Asking, path: str) -> None:
     answer = await gateway.client.get(path)
