@@ -173,9 +173,14 @@ def initiated_run(event: Event, value: bytes) -> InitiatedRun | None:
         agent_config_uuid=event.agent_config_uuid,
         session_uuid=session_uuid,
         pending_input=value,
-        created_at=datetime.now(UTC),
+        created_at=_created_at(event),
         state_data=event.model_dump_json(include=_INPUTS),
     )
+
+
+def _created_at(event: Event) -> datetime:
+    """When the run was asked for, as its consumer will have it; a session's own end may be long before that."""
+    return datetime.now(UTC) if isinstance(event, SessionEnded) else event.occurred_at
 
 
 def _run_key(event: Event) -> tuple[UUID, WorkflowType, UUID | None] | None:

@@ -30,6 +30,7 @@ _VERSION_AND_VARIANT_MASK: Final = (15 << 76) | (3 << 62)
 _TAG_MASK: Final = (1 << 32) - 1
 _TAG_BYTES: Final = 4
 _MILLISECOND: Final = timedelta(milliseconds=1)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # Gateways are not at the same millisecond, and one reads what another has just made.
 _CLOCK_SKEW: Final = timedelta(minutes=1)
 _DISTILL_RUN: Final = "distill-run:v1"
@@ -74,7 +75,7 @@ class RunIds:
         made_at_ms = untagged >> _TIME_SHIFT
         if not 0 <= _milliseconds(now + _CLOCK_SKEW) - made_at_ms <= PENDING_AT_MOST // _MILLISECOND:
             return None
-        made_at = datetime.fromtimestamp(made_at_ms / 1000, UTC)
+        made_at = _moment(made_at_ms)
         for workflow_type in among:
             if self._is_tagged(run_id, untagged, organization_uuid, workflow_type):
                 return RecognisedRun(workflow_type, made_at)
@@ -103,8 +104,17 @@ def run_id_of_request(organization_uuid: UUID, workflow_type: WorkflowType, dige
     return uuid5(organization_uuid, f"{workflow_type}:{digest.hex()}")
 
 
+def to_milliseconds(moment: datetime) -> datetime:
+    """The moment as an id that is made at it tells it, in UTC: what is told of a run is then the same with a row."""
+    return _moment(_milliseconds(moment))
+
+
+def _moment(milliseconds: int) -> datetime:
+    return _EPOCH + milliseconds * _MILLISECOND
+
+
 def _milliseconds(moment: datetime) -> int:
-    return int(moment.timestamp() * 1000)
+    return (moment - _EPOCH) // _MILLISECOND
 
 
 def _derived(secret: str) -> bytes:

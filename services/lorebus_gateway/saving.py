@@ -16,7 +16,7 @@ from lorebus_gateway.idempotency import Once
 from lorebus_gateway.known_scopes import require_agent_config
 from lorebus_gateway.run_noter import RunNoter
 from lorebus_kit.acceptance import Acceptor
-from lorebus_kit.run_ids import RunIds, run_id_of_request
+from lorebus_kit.run_ids import RunIds, run_id_of_request, to_milliseconds
 from lorebus_kit.tokens import SessionClaims
 from lorebus_store.database import Database
 
@@ -51,7 +51,7 @@ class Saving:
         """
         event = SaveRequested(
             event_id=self._run_id(session.organization_uuid, WorkflowType.MEMORY_SAVE, now, once),
-            occurred_at=now,
+            occurred_at=to_milliseconds(now),
             organization_uuid=session.organization_uuid,
             agent_config_uuid=session.agent_config_uuid,
             session_uuid=session.session_uuid,
@@ -82,7 +82,7 @@ class Saving:
             await require_agent_config(connection, organization_uuid, agent_config_uuid)
         event = PruneRequested(
             event_id=self._run_id(organization_uuid, WorkflowType.MEMORY_PRUNE, now, once),
-            occurred_at=now,
+            occurred_at=to_milliseconds(now),
             organization_uuid=organization_uuid,
             agent_config_uuid=agent_config_uuid,
             max_entries=max_entries,

@@ -32,7 +32,7 @@ from lorebus_gateway.recalling import Recalling, RecallWish
 from lorebus_gateway.run_status import finished_snapshot, initiated_snapshot, run_snapshot
 from lorebus_gateway.saving import Saving
 from lorebus_kit.acceptance import initiated_run
-from lorebus_kit.run_ids import RunIds, distill_run_id
+from lorebus_kit.run_ids import RunIds, distill_run_id, to_milliseconds
 from lorebus_kit.tokens import SessionClaims
 from lorebus_store import runs, settings
 from lorebus_store.database import Connection, Database
@@ -70,7 +70,7 @@ class Starting:
         """
         match kind:
             case WorkflowType.MEMORY_LOAD:
-                return await self._load(_inputs(LoadInput, data, asker), now)
+                return await self._load(_inputs(LoadInput, data, asker), to_milliseconds(now))
             case WorkflowType.MEMORY_SAVE:
                 return await self._save(_inputs(SaveInput, data, asker), now, once)
             case WorkflowType.MEMORY_PRUNE:

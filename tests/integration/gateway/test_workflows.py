@@ -31,6 +31,22 @@ async def nothing_is_stored(gateway: Asking) -> bool:
     )
 
 
+@pytest.mark.parametrize("kind", ["agents.memory-load", "agents.memory-save", "agents.memory-prune"])
+async def test_a_run_was_made_when_its_start_said(gateway: Asking, kind: str) -> None:
+    config = await gateway.config()
+    session = await gateway.session(config, {"kind": "end_user", "ref": "bob"})
+    data: dict[str, object] = {"agent_config_uuid": str(config)}
+    if kind != "agents.memory-prune":
+        data["session_uuid"] = str(session.uuid)
+    if kind == "agents.memory-save":
+        data["entries"] = [{"text": "likes tea"}]
+
+    started = (await gateway.start(kind, **data)).json()
+
+    told = (await gateway.ask("GET", f"/api/workflows/{started['workflow_id']}")).json()
+    assert told["created_at"] == started["created_at"]
+
+
 async def test_the_types_are_listed_for_anybody(gateway: Asking) -> None:
     answer = await gateway.client.get("/api/workflows/types")
 
