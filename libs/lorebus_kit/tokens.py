@@ -19,7 +19,7 @@ from lorebus_domain.visibility import Caller, CallerKind, resolve_caller
 
 ISSUER: Final = "lorebus"
 AUDIENCE: Final = "lorebus-gateway"
-ALGORITHM: Final = "HS256"
+HS256: Final = "HS256"
 LEEWAY: Final = timedelta(seconds=10)
 MIN_SECRET_CHARS: Final = 32
 """HS256 needs a secret at least as long as its digest (RFC 7518 section 3.2)."""
@@ -39,9 +39,20 @@ class SessionClaims:
 
 
 @dataclass(frozen=True, slots=True)
-class _Verified:
+class VerifiedToken:
+    """A token that is ours: what it fixes, and when it was minted and expires, in seconds of Unix time."""
+
     claims: SessionClaims
+    issued_at: int
     expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class _SigningKey:
+    """A secret with the one algorithm that it signs by, which no token can choose for it."""
+
+    secret: str
+    algorithm: str = HS256
 
 
 class InvalidTokenError(Exception):
@@ -51,8 +62,8 @@ class InvalidTokenError(Exception):
 class SessionTokens:
     """Mints and verifies session tokens with a list of secrets, so that a secret can be replaced.
 
-    The first secret mints, all of them verify: put a new secret in front, and take the old one away when its
-    last token has expired. A token names its secret in the `kid` header.
+    The first secret mints, all of them verify. A token names its secret in the `kid` header, and the secret says
+    by which algorithm it is verified. How one is replaced: `docs/architecture/http.md`.
     """
 
     def __init__(
@@ -67,8 +78,8 @@ class SessionTokens:
             raise ValueError("at least one token secret is needed")
         if any(len(secret) < MIN_SECRET_CHARS for secret in secrets):
             raise ValueError(f"a token secret has at least {MIN_SECRET_CHARS} characters")
-        self._secrets = {key_id(secret): secret for secret in secrets}
-        self._verified: dict[str, _Verified] = {}
+        self._keys = {key_id(secret): _SigningKey(secret) for secret in secrets}
+        self._verified: dict[str, VerifiedToken] = {}
         self._minting_key_id = key_id(secrets[0])
         self.lifetime = lifetime
         self._clock = clock
@@ -88,11 +99,11 @@ class SessionTokens:
             "exp": int(expires_at.timestamp()),
         }
         headers = {"kid": self._minting_key_id}
-        secret = self._secrets[self._minting_key_id]
-        return jwt.encode(payload, secret, algorithm=ALGORITHM, headers=headers), expires_at
+        key = self._keys[self._minting_key_id]
+        return jwt.encode(payload, key.secret, algorithm=key.algorithm, headers=headers), expires_at
 
-    def verify(self, token: str) -> SessionClaims:
-        """The claims of a token that is ours, unaltered and not expired (10 seconds of leeway).
+    def verify(self, token: str) -> VerifiedToken:
+        """A token that is ours, unaltered and not expired (10 seconds of leeway).
 
         A runner shows its token with every call, so a verified one is remembered; that it has not expired is
         looked at each time.
@@ -108,9 +119,9 @@ class SessionTokens:
             self._verified[token] = verified
         if self._clock() >= verified.expires_at + LEEWAY.total_seconds():
             raise InvalidTokenError("expired")
-        return verified.claims
+        return verified
 
-    def _decoded(self, token: str) -> _Verified:
+    def _decoded(self, token: str) -> VerifiedToken:
         try:
             return _verified(self._decode(token))
         except (jwt.PyJWTError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
@@ -118,11 +129,11 @@ class SessionTokens:
             raise InvalidTokenError(type(error).__name__) from error
 
     def _decode(self, token: str) -> Mapping[str, Any]:
-        secret = self._secrets[jwt.get_unverified_header(token)["kid"]]
+        key = self._keys[jwt.get_unverified_header(token)["kid"]]
         decoded: Mapping[str, Any] = jwt.decode(
             token,
-            secret,
-            algorithms=[ALGORITHM],
+            key.secret,
+            algorithms=[key.algorithm],
             audience=AUDIENCE,
             issuer=ISSUER,
             leeway=LEEWAY,
@@ -136,7 +147,7 @@ def key_id(secret: str) -> str:
     return hashlib.sha256(b"lorebus token key id\0" + secret.encode()).hexdigest()[:8]
 
 
-def _verified(payload: Mapping[str, Any]) -> _Verified:
+def _verified(payload: Mapping[str, Any]) -> VerifiedToken:
     # PyJWT takes "1700000000" for a time; a time that is text was not minted here.
     if type(payload["exp"]) is not int or type(payload["iat"]) is not int:
         raise TypeError("exp and iat are whole numbers")
@@ -147,7 +158,7 @@ def _verified(payload: Mapping[str, Any]) -> _Verified:
         session_uuid=UUID(payload["sub"]),
         caller=resolve_caller(CallerKind(caller["kind"]), _ref(caller["ref"])),
     )
-    return _Verified(claims, payload["exp"])
+    return VerifiedToken(claims, issued_at=payload["iat"], expires_at=payload["exp"])
 
 
 def _ref(value: object) -> str | None:

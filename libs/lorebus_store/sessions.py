@@ -95,6 +95,12 @@ _GET: Final = Statement(
     WHERE organization_uuid = :organization_uuid AND session_uuid = :session_uuid
     """
 )
+_ENDED_AT: Final = Statement(
+    """
+    SELECT ended_at FROM lorebus.sessions
+    WHERE organization_uuid = :organization_uuid AND session_uuid = :session_uuid
+    """
+)
 _KNOWN: Final = Statement(
     """
     SELECT s.organization_uuid, s.session_uuid, s.agent_config_uuid, s.caller_kind, s.principal_ref,
@@ -165,6 +171,14 @@ async def get(conn: AsyncConnection, organization_uuid: UUID, session_uuid: UUID
     values = {"organization_uuid": organization_uuid, "session_uuid": session_uuid}
     row = await _GET.row(conn, values)
     return None if row is None else Session(*row)
+
+
+async def ended_at(conn: AsyncConnection, organization_uuid: UUID, session_uuid: UUID) -> datetime | None:
+    """When the session ended, by its latest end; None when nobody has said so, or there is no such session."""
+    found: datetime | None = await _ENDED_AT.value(
+        conn, {"organization_uuid": organization_uuid, "session_uuid": session_uuid}
+    )
+    return found
 
 
 async def known(

@@ -45,6 +45,7 @@ from lorebus_gateway.run_status import RunStatus
 from lorebus_gateway.runtime_sessions import RuntimeSessions
 from lorebus_gateway.saving import Saving
 from lorebus_gateway.services import Services
+from lorebus_gateway.session_ends import SessionEnds
 from lorebus_gateway.settings import GatewaySettings
 from lorebus_gateway.starting import Starting
 from lorebus_gateway.waiting import RunWaiting
@@ -129,15 +130,21 @@ class Gateway:
         saving = Saving(self._database, self._acceptor, self._run_ids, self._noter)
         run_status = RunStatus(self._database, self._run_ids)
         recalling = Recalling(self._database, self._recorder, self._run_ids)
+        remember_seconds = self._settings.key_cache_seconds
+        ends = SessionEnds(
+            self._database,
+            grace_seconds=self._settings.token_grace_seconds,
+            remember_seconds=remember_seconds,
+        )
         return Services(
             authenticator=Authenticator(
-                self._tokens, self._database, remember_seconds=self._settings.key_cache_seconds
+                self._tokens, self._database, ends, remember_seconds=remember_seconds
             ),
             saving=saving,
             recalling=recalling,
             starting=Starting(self._database, saving=saving, recalling=recalling, run_ids=self._run_ids),
             run_status=run_status,
-            sessions=RuntimeSessions(self._database, self._acceptor, self._tokens),
+            sessions=RuntimeSessions(self._database, self._acceptor, self._tokens, ends),
             administration=Administration(self._database, wake_relay=self._relay.wake),
             idempotency=Idempotency(self._database),
             feed=Feed(self._tail, self._database, self.stopping, FeedLimits.of(self._settings)),

@@ -12,6 +12,7 @@ from typing import Final
 from uuid import UUID
 
 from lorebus_gateway.errors import NotAuthenticatedError
+from lorebus_gateway.session_ends import SessionEnds
 from lorebus_kit.keys import key_hash
 from lorebus_kit.tokens import InvalidTokenError, SessionClaims, SessionTokens
 from lorebus_store import keys
@@ -37,19 +38,22 @@ class _RememberedKey:
 class Authenticator:
     """Verifies the `Authorization` header; found keys are remembered for `remember_seconds`.
 
-    So a revoked key may still open the door that long. Every method raises NotAuthenticatedError.
+    So a revoked key may still open the door that long. Every method raises NotAuthenticatedError. A token is good until
+    its session has been over for a while (`SessionEnds`).
     """
 
     def __init__(
         self,
         tokens: SessionTokens,
         database: Database,
+        ends: SessionEnds,
         *,
         remember_seconds: float,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._tokens = tokens
         self._database = database
+        self._ends = ends
         self._remember_seconds = remember_seconds
         self._clock = clock
         self._remembered: dict[bytes, _RememberedKey] = {}
@@ -62,7 +66,7 @@ class Authenticator:
         scheme, credentials = _split(header)
         if scheme != b"agent":
             raise NotAuthenticatedError
-        return self._session(credentials)
+        return await self._session(credentials)
 
     async def organization(self, header: bytes | None) -> Organization:
         """The organization whose API key is shown.
@@ -82,13 +86,16 @@ class Authenticator:
             TransientError: as `organization`.
         """
         scheme, credentials = _split(header)
-        return self._session(credentials) if scheme == b"agent" else await self._organization(credentials)
+        return await (self._session if scheme == b"agent" else self._organization)(credentials)
 
-    def _session(self, token: bytes) -> SessionClaims:
+    async def _session(self, credentials: bytes) -> SessionClaims:
         try:
-            return self._tokens.verify(token.decode("ascii"))
+            token = self._tokens.verify(credentials.decode("ascii"))
         except InvalidTokenError as error:
             raise NotAuthenticatedError from error
+        if await self._ends.is_over(token):
+            raise NotAuthenticatedError
+        return token.claims
 
     async def _organization(self, key: bytes) -> Organization:
         hashed = key_hash(key)

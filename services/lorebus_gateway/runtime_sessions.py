@@ -15,6 +15,7 @@ from lorebus_contracts.http import EndBody, RateBody, RegisterBody
 from lorebus_gateway.errors import ConflictError
 from lorebus_gateway.idempotency import Once
 from lorebus_gateway.known_scopes import caller_of, claims_of, find_session, require_agent_config
+from lorebus_gateway.session_ends import SessionEnds
 from lorebus_kit.acceptance import Acceptor
 from lorebus_kit.tokens import SessionClaims, SessionTokens
 from lorebus_store import sessions
@@ -37,10 +38,13 @@ class RegisteredSession:
 class RuntimeSessions:
     """Registers sessions and has their ends and ratings accepted as events."""
 
-    def __init__(self, database: Database, acceptor: Acceptor, tokens: SessionTokens) -> None:
+    def __init__(
+        self, database: Database, acceptor: Acceptor, tokens: SessionTokens, ends: SessionEnds
+    ) -> None:
         self._database = database
         self._acceptor = acceptor
         self._tokens = tokens
+        self._ends = ends
 
     async def register(
         self, organization_uuid: UUID, body: RegisterBody, *, now: datetime, once: Once | None = None
@@ -95,6 +99,7 @@ class RuntimeSessions:
             trace=body.trace,
         )
         await self._acceptor.accept(event)
+        self._ends.note(organization_uuid, session_uuid, event.occurred_at)
         await self._show_distill(event)
         return event
 

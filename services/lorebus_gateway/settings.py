@@ -29,10 +29,17 @@ class GatewaySettings(ServiceSettings, ModelSettings):
         " one mints, all of them verify."
     )
     token_lifetime: timedelta = Field(
-        default=timedelta(hours=24), gt=timedelta(0), description="How long a session token is good for."
+        default=timedelta(hours=24), gt=timedelta(0), description="How long a session token is good at most."
+    )
+    token_grace_seconds: Seconds = Field(
+        default=300.0,
+        description="How long a session's token is still good after the session's end, for what its runner has not"
+        " said yet.",
     )
     key_cache_seconds: Seconds = Field(
-        default=5.0, description="How long a found API key is remembered, and a revoked one may still work."
+        default=5.0,
+        description="How long a found API key is remembered, and a revoked one may still work. No session is asked"
+        " more often whether it has ended.",
     )
     rate_limit_per_minute: int = Field(
         default=0,

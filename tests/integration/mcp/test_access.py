@@ -64,7 +64,7 @@ async def test_an_api_key_opens_no_tool_of_a_session(gateway: Asking) -> None:
 async def test_an_expired_token_opens_nothing(gateway: Asking) -> None:
     session = await gateway.session(await gateway.config())
     tokens = SessionTokens([TOKEN_SECRET], lifetime=timedelta(hours=-1))
-    claims = SessionTokens([TOKEN_SECRET], lifetime=timedelta(hours=1)).verify(session.token)
+    claims = SessionTokens([TOKEN_SECRET], lifetime=timedelta(hours=1)).verify(session.token).claims
     expired, _ = tokens.mint(claims, now=datetime.now(UTC))
 
     async with over_http(gateway.url, token=expired) as client:

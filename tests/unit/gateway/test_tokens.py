@@ -57,11 +57,11 @@ def test_a_minted_token_gives_back_its_claims(caller: NoCaller | EndUser | Actor
 
     token, _ = tokens().mint(claims, now=datetime.now(UTC))
 
-    assert tokens().verify(token) == claims
+    assert tokens().verify(token).claims == claims
 
 
 def test_a_token_signed_by_hand_is_a_sound_base_for_the_refusals() -> None:
-    assert tokens().verify(signed(payload())) == CLAIMS
+    assert tokens().verify(signed(payload())).claims == CLAIMS
 
 
 def test_a_token_lives_as_long_as_its_lifetime_in_whole_seconds() -> None:
@@ -73,13 +73,13 @@ def test_a_token_lives_as_long_as_its_lifetime_in_whole_seconds() -> None:
 def test_a_blank_end_user_in_a_token_is_unidentified() -> None:
     token = signed(payload() | {"caller": {"kind": "end_user", "ref": "   "}})
 
-    assert tokens().verify(token).caller == EndUser(None)
+    assert tokens().verify(token).claims.caller == EndUser(None)
 
 
 def test_an_old_secret_still_verifies_after_a_new_one_came_in_front() -> None:
     token, _ = tokens(SECRET).mint(CLAIMS, now=datetime.now(UTC))
 
-    assert tokens(OTHER_SECRET, SECRET).verify(token) == CLAIMS
+    assert tokens(OTHER_SECRET, SECRET).verify(token).claims == CLAIMS
 
 
 def test_a_secret_that_was_taken_away_no_longer_verifies() -> None:
@@ -92,7 +92,7 @@ def test_a_secret_that_was_taken_away_no_longer_verifies() -> None:
 def test_a_token_that_expired_within_the_leeway_is_taken() -> None:
     now = int(datetime.now(UTC).timestamp())
 
-    assert tokens().verify(signed(payload() | {"exp": now - 3})) == CLAIMS
+    assert tokens().verify(signed(payload() | {"exp": now - 3})).claims == CLAIMS
 
 
 def test_a_remembered_token_expires_all_the_same() -> None:
@@ -100,8 +100,8 @@ def test_a_remembered_token_expires_all_the_same() -> None:
     clock = iter((now, now + 3600 + 9, now + 3600 + 11))
     verifying = SessionTokens((SECRET,), lifetime=timedelta(hours=1), clock=lambda: next(clock))
     token = signed(payload())
-    assert verifying.verify(token) == CLAIMS
-    assert verifying.verify(token) == CLAIMS
+    assert verifying.verify(token).claims == CLAIMS
+    assert verifying.verify(token).claims == CLAIMS
 
     with pytest.raises(InvalidTokenError):
         verifying.verify(token)
