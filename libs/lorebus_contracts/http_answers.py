@@ -10,6 +10,7 @@ from lorebus_contracts.events import CallerBody, Origin, PassedOverEntry, Recall
 from lorebus_contracts.http import AgentConfigBody, OrganizationBody
 from lorebus_contracts.wire import WireModel
 from lorebus_contracts.workflows import State, StateDescriptor, Transition, WorkflowType
+from lorebus_domain.key_scope import KeyScope
 from lorebus_domain.labelling import Label, LabelSource, NoLabel
 from lorebus_domain.quarantine import EntryState
 from lorebus_domain.recall import RecallSkip, Strategy
@@ -178,6 +179,9 @@ class WhoAmI(WireModel):
         description="`organization` by an API key, `session` by a session token."
     )
     organization_uuid: UUID = Field(description="The tenant.")
+    scopes: tuple[KeyScope, ...] | None = Field(
+        default=None, description="What the API key may be used for: `read`, `write`, `admin`."
+    )
     agent_config_uuid: UUID | None = Field(default=None, description="Of a session.")
     session_uuid: UUID | None = Field(default=None, description="Of a session.")
     caller: CallerBody | None = Field(default=None, description="Who the session acts for.")

@@ -6,16 +6,19 @@ plain sha256 of it cannot be turned round.
 
 import hashlib
 import secrets
+from collections.abc import Collection
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from lorebus_domain.key_scope import KeyScope
 from lorebus_store import keys, settings
-from lorebus_store.database import Database
+from lorebus_store.database import Connection, Database
+from lorebus_store.keys import ApiKey
 
 KEY_PREFIX: Final = "lrb_"
 _RANDOM_BYTES: Final = 32
 _SHOWN_CHARS: Final = 12
-ALL_SCOPES: Final = ("admin", "read", "write")
+ALL_SCOPES: Final = tuple(KeyScope)
 
 
 class NewKey(NamedTuple):
@@ -24,6 +27,13 @@ class NewKey(NamedTuple):
     plain: str
     hash: bytes
     prefix: str
+
+
+class MadeKey(NamedTuple):
+    """A key that is kept now: `plain` for its owner, who alone has it."""
+
+    plain: str
+    kept: ApiKey
 
 
 def new_key() -> NewKey:
@@ -37,24 +47,39 @@ def key_hash(plain: bytes) -> bytes:
     return hashlib.sha256(plain).digest()
 
 
-async def create_key(database: Database, organization_uuid: UUID, *, name: str) -> str:
+async def make_key(
+    connection: Connection,
+    organization_uuid: UUID,
+    *,
+    name: str,
+    scopes: Collection[KeyScope],
+    key_id: UUID | None = None,
+) -> MadeKey:
+    """Make a key of an organization that is known."""
+    key = new_key()
+    kept = await keys.create_key(
+        connection,
+        organization_uuid=organization_uuid,
+        name=name,
+        scopes=scopes,
+        key_hash=key.hash,
+        prefix=key.prefix,
+        key_id=key_id,
+    )
+    return MadeKey(key.plain, kept)
+
+
+async def create_key(
+    database: Database, organization_uuid: UUID, *, name: str, scopes: Collection[KeyScope] = ALL_SCOPES
+) -> str:
     """Make a key for the organization, which becomes known if it was not; the plain key, to be shown once.
 
     Raises:
         TransientError: the database is away.
     """
-    key = new_key()
     async with database.begin() as connection:
         await settings.put_organization(connection, organization_uuid)
-        await keys.create_key(
-            connection,
-            organization_uuid=organization_uuid,
-            name=name,
-            scopes=ALL_SCOPES,
-            key_hash=key.hash,
-            prefix=key.prefix,
-        )
-    return key.plain
+        return (await make_key(connection, organization_uuid, name=name, scopes=scopes)).plain
 
 
 async def ensure_local_key(database_url: str, organization_uuid: UUID) -> str:

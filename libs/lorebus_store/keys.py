@@ -43,6 +43,17 @@ _LIST: Final = Statement(
     WHERE organization_uuid = :organization_uuid ORDER BY created_at, id
     """
 )
+_GET: Final = Statement(
+    f"SELECT {_COLUMNS} FROM lorebus.api_keys WHERE organization_uuid = :organization_uuid AND id = :id"
+)
+# In the order of their ids, as everybody who locks several. A key that was revoked meanwhile is not among them.
+_LOCK_ADMINS: Final = Statement(
+    """
+    SELECT id FROM lorebus.api_keys
+    WHERE organization_uuid = :organization_uuid AND revoked_at IS NULL AND 'admin' = ANY (scopes)
+    ORDER BY id FOR NO KEY UPDATE
+    """
+)
 _REVOKE: Final = Statement(
     """
     UPDATE lorebus.api_keys SET revoked_at = now()
@@ -71,11 +82,12 @@ async def create_key(
     scopes: Collection[str],
     key_hash: bytes,
     prefix: str,
+    key_id: UUID | None = None,
 ) -> ApiKey:
-    """Keep a new key: `key_hash` is the 32 bytes of its sha256."""
+    """Keep a new key: `key_hash` is the 32 bytes of its sha256; without an id of its own it gets one here."""
     values = {
         "organization_uuid": organization_uuid,
-        "id": uuid7(),
+        "id": key_id or uuid7(),
         "key_hash": key_hash,
         "prefix": prefix,
         "name": name,
@@ -88,6 +100,18 @@ async def find_key(conn: AsyncConnection, key_hash: bytes) -> ApiKey | None:
     """The key with this sha256 that is not revoked; here, and only here, the organization is the answer."""
     row = await _FIND.row(conn, {"key_hash": key_hash})
     return None if row is None else _api_key(row)
+
+
+async def get_key(conn: AsyncConnection, organization_uuid: UUID, key_id: UUID) -> ApiKey | None:
+    """The organization's key, revoked or not; None when it has no such key."""
+    row = await _GET.row(conn, {"organization_uuid": organization_uuid, "id": key_id})
+    return None if row is None else _api_key(row)
+
+
+async def lock_admins(conn: AsyncConnection, organization_uuid: UUID) -> tuple[UUID, ...]:
+    """The ids of the open keys that may make keys, which nobody else revokes until the transaction ends."""
+    rows = await _LOCK_ADMINS.rows(conn, {"organization_uuid": organization_uuid})
+    return tuple(row[0] for row in rows)
 
 
 async def list_keys(conn: AsyncConnection, organization_uuid: UUID) -> tuple[ApiKey, ...]:

@@ -20,6 +20,7 @@ from starlette.routing import Route as StarletteRoute
 from lorebus_contracts.schemas import as_text
 from lorebus_gateway.administration import Administration
 from lorebus_gateway.answers import JSON, Answer
+from lorebus_gateway.api_keys import ApiKeys
 from lorebus_gateway.authentication import Authenticator
 from lorebus_gateway.connections import CuttableProtocol
 from lorebus_gateway.docs_page import docs_routes
@@ -30,6 +31,7 @@ from lorebus_gateway.exporting import Exporting
 from lorebus_gateway.feed import Feed, FeedLimits
 from lorebus_gateway.idempotency import Idempotency
 from lorebus_gateway.importing import Importing
+from lorebus_gateway.key_uses import KeyUses
 from lorebus_gateway.lessons import Lessons
 from lorebus_gateway.mcp_endpoint import McpEndpoint
 from lorebus_gateway.openapi import openapi_document
@@ -98,6 +100,7 @@ class Gateway:
         self._recorder = RecallRecorder(self._acceptor, queue_size=settings.recall_queue)
         self._readiness = Readiness(self._database, self._acceptor, mode=settings.accept)
         self._tokens = SessionTokens(secrets, lifetime=settings.token_lifetime)
+        self._key_uses = KeyUses(self._database)
         self._run_ids = RunIds(secrets)
         self._noter = RunNoter(self._acceptor)
         self._tail = Tail(settings.bootstrap_servers, topic_prefix=settings.topic_prefix)
@@ -138,7 +141,7 @@ class Gateway:
         )
         return Services(
             authenticator=Authenticator(
-                self._tokens, self._database, ends, remember_seconds=remember_seconds
+                self._tokens, self._database, ends, self._key_uses, remember_seconds=remember_seconds
             ),
             saving=saving,
             recalling=recalling,
@@ -152,6 +155,7 @@ class Gateway:
             exporting=Exporting(self._database),
             importing=Importing(self._database, wake_relay=self._relay.wake),
             rate_limit=RateLimit(self._database, per_window=self._settings.rate_limit_per_minute),
+            api_keys=ApiKeys(self._database),
             lessons=Lessons(self._database, self._providers, wake_relay=self._relay.wake),
             body_seconds=self._settings.body_timeout_seconds,
             waiting=RunWaiting(RunChanges(self._database, self.stopping), run_status),
@@ -170,6 +174,7 @@ class Gateway:
             self._mcp.run,
             self._noter.run,
             self._tail.run,
+            self._key_uses.run,
         )
         beside = [asyncio.create_task(keep_running(one, stop)) for one in work]
         recording = asyncio.create_task(keep_running(self._recorder.run, stop))

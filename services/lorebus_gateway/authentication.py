@@ -11,7 +11,9 @@ from time import monotonic
 from typing import Final
 from uuid import UUID
 
+from lorebus_domain.key_scope import KeyScope
 from lorebus_gateway.errors import NotAuthenticatedError
+from lorebus_gateway.key_uses import KeyUses
 from lorebus_gateway.session_ends import SessionEnds
 from lorebus_kit.keys import key_hash
 from lorebus_kit.tokens import InvalidTokenError, SessionClaims, SessionTokens
@@ -24,9 +26,11 @@ _CREDENTIALS: Final = re.compile(rb"(agent|bearer) +([!-~]{1,8192}) *", re.IGNOR
 
 @dataclass(frozen=True, slots=True)
 class Organization:
-    """An organization that showed one of its keys."""
+    """An organization that showed one of its keys, and what that key is for."""
 
     organization_uuid: UUID
+    key_id: UUID | None = None
+    scopes: frozenset[KeyScope] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,7 @@ class Authenticator:
         tokens: SessionTokens,
         database: Database,
         ends: SessionEnds,
+        uses: KeyUses,
         *,
         remember_seconds: float,
         clock: Callable[[], float] = monotonic,
@@ -54,6 +59,7 @@ class Authenticator:
         self._tokens = tokens
         self._database = database
         self._ends = ends
+        self._uses = uses
         self._remember_seconds = remember_seconds
         self._clock = clock
         self._remembered: dict[bytes, _RememberedKey] = {}
@@ -98,7 +104,12 @@ class Authenticator:
         return token.claims
 
     async def _organization(self, key: bytes) -> Organization:
-        hashed = key_hash(key)
+        organization = await self._holder(key_hash(key))
+        if organization.key_id is not None:
+            self._uses.note(organization.organization_uuid, organization.key_id)
+        return organization
+
+    async def _holder(self, hashed: bytes) -> Organization:
         remembered = self._remembered.get(hashed)
         if remembered is not None and self._clock() < remembered.until:
             return remembered.organization
@@ -107,7 +118,8 @@ class Authenticator:
         if found is None:
             self._remembered.pop(hashed, None)
             raise NotAuthenticatedError
-        return self._remember(hashed, Organization(found.organization_uuid))
+        scopes = frozenset(scope for scope in KeyScope if scope in found.scopes)
+        return self._remember(hashed, Organization(found.organization_uuid, found.id, scopes))
 
     def _remember(self, hashed: bytes, organization: Organization) -> Organization:
         if len(self._remembered) >= _MAX_REMEMBERED:

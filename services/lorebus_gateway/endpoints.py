@@ -26,6 +26,7 @@ from lorebus_gateway.authentication import Authenticator, Organization, credenti
 from lorebus_gateway.bodies import header, read_body, read_query
 from lorebus_gateway.errors import NotFoundError
 from lorebus_gateway.idempotency import AS_IT_IS, Keeping, Once, idempotency_key, once
+from lorebus_gateway.key_scopes import ADMIN, Scopes, require_scopes
 from lorebus_gateway.problems import KNOWN_ERRORS, method_not_allowed, problem_answer
 from lorebus_gateway.services import Services
 from lorebus_gateway.uploads import Upload, uploaded
@@ -77,7 +78,7 @@ class Route(Generic[PrincipalT, InputT]):
     `problems` what else it may answer than what every route may. `streams` are the events of a route that goes on
     answering, by name; `writes` are the lines of a file that it answers with, `reads` those of one that comes as its
     body: the input is then the query. `keeping` is for an answer with a secret, which is not kept with an
-    `Idempotency-Key`.
+    `Idempotency-Key`. `scopes` is what an API key must be for, and `scopes_of` what else it must be for to ask this.
     """
 
     method: Method
@@ -87,6 +88,8 @@ class Route(Generic[PrincipalT, InputT]):
     answers: Mapping[int, type[WireModel] | None]
     handler: Callable[[Call[PrincipalT, InputT], Services], Awaitable[Answer | Stream]]
     summary: str
+    scopes: Scopes = ADMIN
+    scopes_of: Callable[[InputT], Scopes] | None = None
     problems: tuple[ProblemKind, ...] = ()
     streams: Mapping[str, type[WireModel]] | None = None
     writes: type[BaseModel] | None = None
@@ -105,19 +108,22 @@ AnyRoute: TypeAlias = Route[Any, Any]
 
 async def admit(
     access: Callable[[Authenticator, bytes | None], Awaitable[PrincipalT]],
+    scopes: Scopes,
     authorization: bytes | None,
     services: Services,
 ) -> PrincipalT:
-    """Who makes a request, whose credentials are sound and within their limit; `authorization` is its header.
+    """Who makes a request; `authorization` is its header. Its credentials are sound, within their limit, and for this.
 
     Raises:
         NotAuthenticatedError: there are no sound credentials for this.
+        ForbiddenError: the API key is not for all of `scopes`.
         TooManyRequestsError: they have made as many requests as they may for now.
         TransientError: an API key is not remembered and the database is away.
     """
     principal = await access(services.authenticator, authorization)
     if services.rate_limit.is_on and isinstance(principal, Organization | SessionClaims):
         await services.rate_limit.check(principal.organization_uuid, credential_hash(authorization))
+    require_scopes(principal, scopes)
     return principal
 
 
@@ -164,7 +170,7 @@ class _Endpoint:
     async def _answer(self, scope: Scope, receive: Receive) -> Answer | Stream:
         route, services = self._route, self._services
         authorization = header(scope, b"authorization")
-        principal = await admit(route.access, authorization, services)
+        principal = await admit(route.access, route.scopes, authorization, services)
         if route.reads is not None:
             return await self._answer_file(principal, scope, receive)
         if not route.has_body:
@@ -173,6 +179,9 @@ class _Endpoint:
             return await route.handler(call, services)
         body = await read_body(scope, receive, seconds=services.body_seconds)
         asked = wire.parse(route.input, _NOTHING_ASKED if route.input is NoInput and not body else body)
+        if route.scopes_of is not None:
+            # Before a kept answer is looked for, which another key of the organization may have been given.
+            require_scopes(principal, route.scopes_of(asked))
         call = Call(principal, asked, scope["path_params"], _now())
         key = idempotency_key(scope) if route.method == "POST" else None
         given = await (route.handler(call, services) if key is None else self._once(call, key, body))

@@ -5,7 +5,7 @@ from typing import Final
 from lorebus_contracts.http import NoInput
 from lorebus_contracts.http_answers import MemoryItem
 from lorebus_contracts.http_lessons import EntryEvidence, PreviewAnswer, PreviewBody
-from lorebus_gateway import lesson_handlers
+from lorebus_gateway import key_scopes, lesson_handlers
 from lorebus_gateway.authentication import Authenticator
 from lorebus_gateway.endpoints import AnyRoute, Route
 
@@ -20,6 +20,7 @@ LESSON_ROUTES: Final[tuple[AnyRoute, ...]] = (
         {200: PreviewAnswer},
         lesson_handlers.preview_distill,
         "Try a distill of a session: the prompt, the answer and the lessons. Nothing is saved.",
+        scopes=key_scopes.WRITE,
     ),
     Route(
         "POST",
@@ -29,6 +30,7 @@ LESSON_ROUTES: Final[tuple[AnyRoute, ...]] = (
         {200: MemoryItem},
         lesson_handlers.release_entry,
         "Release an entry that is held back: from now on it is recalled as any other.",
+        scopes=key_scopes.WRITE,
     ),
     Route(
         "GET",
@@ -38,5 +40,6 @@ LESSON_ROUTES: Final[tuple[AnyRoute, ...]] = (
         {200: EntryEvidence},
         lesson_handlers.get_evidence,
         "Show which sessions taught an entry, and which of them had recalled it before.",
+        scopes=key_scopes.READ,
     ),
 )

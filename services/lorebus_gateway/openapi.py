@@ -35,15 +35,19 @@ VERSION: Final = "1.0"
 
 _REF: Final = "#/components/schemas/{model}"
 _PATH_PART: Final = re.compile(r"\{(\w+)\}")
-_SECURITY_OF: Final[Mapping[object, list[JsonObject]]] = {
-    Authenticator.anyone: [],
-    Authenticator.session: [{"sessionToken": []}],
-    Authenticator.organization: [{"apiKey": []}],
-    Authenticator.session_or_organization: [{"sessionToken": []}, {"apiKey": []}],
+_WAYS_OF: Final[Mapping[object, tuple[str, ...]]] = {
+    Authenticator.anyone: (),
+    Authenticator.session: ("sessionToken",),
+    Authenticator.organization: ("apiKey",),
+    Authenticator.session_or_organization: ("sessionToken", "apiKey"),
 }
 _SECURITY_SCHEMES: Final[JsonObject] = {
     "sessionToken": {"type": "http", "scheme": "Agent", "description": "A session's token."},
-    "apiKey": {"type": "http", "scheme": "Bearer", "description": "An organization's API key."},
+    "apiKey": {
+        "type": "http",
+        "scheme": "Bearer",
+        "description": "An organization's API key; it must be for all of the scopes named.",
+    },
 }
 _IDEMPOTENCY_KEY: Final[JsonObject] = {
     "name": "Idempotency-Key",
@@ -153,7 +157,7 @@ class _Writer:
         operation: JsonObject = {
             "operationId": route.handler.__name__,
             "summary": route.summary,
-            "security": _SECURITY_OF[route.access],
+            "security": _security(route),
             "parameters": [
                 *_path_parameters(route),
                 *_query_parameters(route),
@@ -231,6 +235,12 @@ class _Writer:
         return {media_type: {"schema": self._references[model, mode]}}
 
 
+def _security(route: AnyRoute) -> list[JsonObject]:
+    """The ways to be let in, each by itself enough; a key's scopes are told as OpenAPI tells roles."""
+    scopes = [scope.value for scope in route.scopes]
+    return [{way: scopes if way == "apiKey" else []} for way in _WAYS_OF[route.access]]
+
+
 def _models(routes: Sequence[AnyRoute]) -> list[_ModelUse]:
     bodies: set[type[BaseModel]] = {route.input for route in routes if route.has_body}
     bodies |= {route.reads for route in routes if route.reads is not None}
@@ -306,9 +316,11 @@ def _answers(route: AnyRoute) -> Mapping[int, Sequence[type[WireModel]]]:
 
 
 def _problems(route: AnyRoute) -> Iterable[ProblemKind]:
-    if _SECURITY_OF[route.access]:
+    if _WAYS_OF[route.access]:
         yield problems.NOT_AUTHENTICATED
         yield problems.TOO_MANY_REQUESTS
+    if "apiKey" in _WAYS_OF[route.access]:
+        yield problems.FORBIDDEN
     if route.method == "POST":
         yield from (problems.KEY_REUSED, problems.IN_HAND)
     if _PATH_PART.search(route.path):

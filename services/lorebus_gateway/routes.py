@@ -47,9 +47,16 @@ from lorebus_contracts.http_memory import (
     MoveQuery,
 )
 from lorebus_contracts.memory_file import FileLine
-from lorebus_gateway import memory_handlers, organization_handlers, session_handlers, workflow_handlers
+from lorebus_gateway import (
+    key_scopes,
+    memory_handlers,
+    organization_handlers,
+    session_handlers,
+    workflow_handlers,
+)
 from lorebus_gateway.authentication import Authenticator
 from lorebus_gateway.endpoints import AnyRoute, Route
+from lorebus_gateway.key_routes import KEY_ROUTES
 from lorebus_gateway.lesson_routes import LESSON_ROUTES
 
 _SESSION: Final = "/api/agents/sessions/{session_ref}"
@@ -89,6 +96,7 @@ _OF_ORGANIZATIONS: Final[tuple[AnyRoute, ...]] = (
         {201: SessionAnswer},
         organization_handlers.register_session,
         "Register a session and mint its token; with `load`, also recall for it.",
+        scopes=key_scopes.READ_AND_WRITE,
         problems=(problems.NOT_FOUND, problems.CONFLICT),
         keeping=organization_handlers.without_token,
     ),
@@ -100,6 +108,7 @@ _OF_ORGANIZATIONS: Final[tuple[AnyRoute, ...]] = (
         {202: EventAccepted},
         organization_handlers.end_session,
         "Say that a session ended; it is then distilled.",
+        scopes=key_scopes.WRITE,
     ),
     Route(
         "POST",
@@ -109,6 +118,7 @@ _OF_ORGANIZATIONS: Final[tuple[AnyRoute, ...]] = (
         {202: EventAccepted},
         organization_handlers.rate_session,
         "Rate a session.",
+        scopes=key_scopes.WRITE,
     ),
     Route(
         "GET",
@@ -118,6 +128,7 @@ _OF_ORGANIZATIONS: Final[tuple[AnyRoute, ...]] = (
         {200: MemoryPage},
         organization_handlers.list_memory,
         "List an agent config's entries, highest importance first.",
+        scopes=key_scopes.READ,
         problems=(problems.NOT_FOUND,),
     ),
     Route(
@@ -128,6 +139,7 @@ _OF_ORGANIZATIONS: Final[tuple[AnyRoute, ...]] = (
         {200: PrunePreview, 202: Accepted},
         organization_handlers.prune_memory,
         "Cut an agent config down, lowest importance first; with `dry_run`, tell what would go.",
+        scopes=key_scopes.ADMIN,
         problems=(problems.NOT_FOUND,),
     ),
     Route(
@@ -138,6 +150,7 @@ _OF_ORGANIZATIONS: Final[tuple[AnyRoute, ...]] = (
         {},
         memory_handlers.follow_memory,
         "Follow the organization's changes as they happen, from `Last-Event-ID` on; see docs/architecture/feed.md.",
+        scopes=key_scopes.READ,
         problems=(problems.NOT_FOUND,),
         streams={"memory.changed": MemoryChanged, "gap": FeedGap, "ready": FeedReady},
     ),
@@ -149,6 +162,7 @@ _OF_ORGANIZATIONS: Final[tuple[AnyRoute, ...]] = (
         {200: ErasureReceipt},
         memory_handlers.erase_memory,
         "Erase a principal or a session: all that is kept of it, now and whatever comes late.",
+        scopes=key_scopes.ADMIN,
         problems=(problems.NOT_FOUND,),
     ),
     Route(
@@ -159,6 +173,7 @@ _OF_ORGANIZATIONS: Final[tuple[AnyRoute, ...]] = (
         {200: ErasureReceipt},
         memory_handlers.get_erasure,
         "Show the receipt of an erasure.",
+        scopes=key_scopes.ADMIN,
     ),
     Route(
         "GET",
@@ -168,6 +183,7 @@ _OF_ORGANIZATIONS: Final[tuple[AnyRoute, ...]] = (
         {},
         memory_handlers.export_memory,
         "Export an agent config's entries as JSON Lines, with all their counts.",
+        scopes=key_scopes.ADMIN,
         problems=(problems.NOT_FOUND,),
         writes=FileLine,
     ),
@@ -179,6 +195,7 @@ _OF_ORGANIZATIONS: Final[tuple[AnyRoute, ...]] = (
         {200: ImportAnswer},
         memory_handlers.import_memory,
         "Add the entries of an exported file, wholly or not at all; a second time nothing is added.",
+        scopes=key_scopes.ADMIN,
         problems=(problems.NOT_FOUND,),
         reads=FileLine,
     ),
@@ -190,6 +207,7 @@ _OF_ORGANIZATIONS: Final[tuple[AnyRoute, ...]] = (
         {204: None},
         organization_handlers.delete_entry,
         "Delete an entry.",
+        scopes=key_scopes.WRITE,
     ),
     Route(
         "GET",
@@ -199,6 +217,7 @@ _OF_ORGANIZATIONS: Final[tuple[AnyRoute, ...]] = (
         {200: Receipt},
         organization_handlers.get_receipt,
         "Show what a recall handed out and left out; takes a pack's id as well.",
+        scopes=key_scopes.READ,
     ),
     Route(
         "PUT",
@@ -208,6 +227,7 @@ _OF_ORGANIZATIONS: Final[tuple[AnyRoute, ...]] = (
         {200: AgentConfigAnswer},
         organization_handlers.put_agent_config,
         "Set an agent config's memory settings, or make it known.",
+        scopes=key_scopes.ADMIN,
     ),
     Route(
         "GET",
@@ -217,6 +237,7 @@ _OF_ORGANIZATIONS: Final[tuple[AnyRoute, ...]] = (
         {200: AgentConfigAnswer},
         organization_handlers.get_agent_config,
         "Show an agent config's memory settings.",
+        scopes=key_scopes.READ,
     ),
     Route(
         "PUT",
@@ -226,6 +247,7 @@ _OF_ORGANIZATIONS: Final[tuple[AnyRoute, ...]] = (
         {200: OrganizationAnswer},
         organization_handlers.put_organization,
         "Set the organization's memory settings.",
+        scopes=key_scopes.ADMIN,
     ),
     Route(
         "GET",
@@ -235,6 +257,7 @@ _OF_ORGANIZATIONS: Final[tuple[AnyRoute, ...]] = (
         {200: OrganizationAnswer},
         organization_handlers.get_organization,
         "Show the organization's memory settings.",
+        scopes=key_scopes.READ,
         problems=(problems.NOT_FOUND,),
     ),
 )
@@ -248,6 +271,7 @@ _OF_WORKFLOWS: Final[tuple[AnyRoute, ...]] = (
         {200: RunList},
         workflow_handlers.list_workflows,
         "List the organization's latest runs, newest first, by type and state; loads are not among them.",
+        scopes=key_scopes.READ,
     ),
     Route(
         "POST",
@@ -256,7 +280,10 @@ _OF_WORKFLOWS: Final[tuple[AnyRoute, ...]] = (
         StartBody,
         {200: RunSnapshot, 202: RunSnapshot},
         workflow_handlers.start_workflow,
-        "Start a run of a workflow type; a load is answered with its result.",
+        "Start a run of a workflow type; a load is answered with its result. An API key needs `read` for a load,"
+        " `admin` for a prune, and `write` for the others.",
+        scopes=key_scopes.NONE,
+        scopes_of=key_scopes.of_starting,
         problems=(problems.FORBIDDEN, problems.NOT_FOUND),
     ),
     Route(
@@ -285,6 +312,7 @@ _OF_WORKFLOWS: Final[tuple[AnyRoute, ...]] = (
         {200: RunSnapshot},
         workflow_handlers.get_workflow,
         "Show how a run is.",
+        scopes=key_scopes.READ,
     ),
     Route(
         "GET",
@@ -294,6 +322,7 @@ _OF_WORKFLOWS: Final[tuple[AnyRoute, ...]] = (
         {},
         workflow_handlers.watch_workflow,
         "Watch a run: an event `snapshot` now and at each change, until it has ended.",
+        scopes=key_scopes.READ,
         streams={"snapshot": RunSnapshot},
     ),
     Route(
@@ -304,6 +333,7 @@ _OF_WORKFLOWS: Final[tuple[AnyRoute, ...]] = (
         {200: RunHistory},
         workflow_handlers.get_workflow_history,
         "Show all that happened to a run, oldest first.",
+        scopes=key_scopes.READ,
     ),
 )
 
@@ -311,6 +341,7 @@ ROUTES: Final[tuple[AnyRoute, ...]] = (
     *_OF_SESSIONS,
     *_OF_ORGANIZATIONS,
     *LESSON_ROUTES,
+    *KEY_ROUTES,
     *_OF_WORKFLOWS,
 )
 """Every route of the API, the hot ones first."""

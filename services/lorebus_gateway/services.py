@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from lorebus_gateway.administration import Administration
+from lorebus_gateway.api_keys import ApiKeys
 from lorebus_gateway.authentication import Authenticator
 from lorebus_gateway.erasing import Erasing
 from lorebus_gateway.exporting import Exporting
@@ -39,3 +40,4 @@ class Services:
     waiting: RunWaiting
     lessons: Lessons
     body_seconds: float
+    api_keys: ApiKeys

@@ -19,6 +19,7 @@ from lorebus_gateway import session_handlers, workflow_handlers
 from lorebus_gateway.answers import Answer, answer
 from lorebus_gateway.authentication import Authenticator, Organization
 from lorebus_gateway.endpoints import Call, admit
+from lorebus_gateway.key_scopes import ADMIN, NONE, READ, Scopes, of_starting, require_scopes
 from lorebus_gateway.run_status import Asker
 from lorebus_gateway.services import Services
 from lorebus_gateway.waiting import Tell
@@ -30,11 +31,13 @@ InputT = TypeVar("InputT", bound=WireModel)
 
 @dataclass(frozen=True, slots=True)
 class Tool(Generic[PrincipalT, InputT]):
-    """A tool with who may call it and what answers it."""
+    """A tool with who may call it and what answers it; `scopes` and `scopes_of` as a route's."""
 
     definition: ToolDefinition[InputT]
     access: Callable[[Authenticator, bytes | None], Awaitable[PrincipalT]]
     handler: Callable[[Call[PrincipalT, InputT], Services, Tell], Awaitable[Answer]]
+    scopes: Scopes = ADMIN
+    scopes_of: Callable[[InputT], Scopes] | None = None
 
 
 AnyTool: TypeAlias = Tool[Any, Any]
@@ -50,8 +53,10 @@ async def answer_tool(
         Whatever `lorebus_gateway.problems` knows: the credentials, the arguments or the tool's own handler.
     """
     tool = TOOLS[name]
-    principal = await admit(tool.access, authorization, services)
+    principal = await admit(tool.access, tool.scopes, authorization, services)
     parsed = wire.validate(tool.definition.input, arguments)
+    if tool.scopes_of is not None:
+        require_scopes(principal, tool.scopes_of(parsed))
     return await tool.handler(Call(principal, parsed, {}, datetime.now(UTC)), services, tell)
 
 
@@ -73,8 +78,10 @@ def _with_path(call: Call[PrincipalT, Any], given: InputT, **path: object) -> Ca
 
 async def _whoami(call: Call[Asker, NoInput], _services: Services, _tell: Tell) -> Answer:
     match call.principal:
-        case Organization(organization_uuid):
-            return answer(200, WhoAmI(kind="organization", organization_uuid=organization_uuid))
+        case Organization(organization_uuid, _, scopes):
+            told = WhoAmI(
+                kind="organization", organization_uuid=organization_uuid, scopes=tuple(sorted(scopes))
+            )
         case SessionClaims(organization_uuid, agent_config_uuid, session_uuid, caller):
             told = WhoAmI(
                 kind="session",
@@ -83,9 +90,9 @@ async def _whoami(call: Call[Asker, NoInput], _services: Services, _tell: Tell) 
                 session_uuid=session_uuid,
                 caller=CallerBody.of(caller),
             )
-            return answer(200, told)
         case _:
             assert_never(call.principal)
+    return answer(200, told)
 
 
 async def _get_schema(call: Call[None, TypeInput], services: Services, _tell: Tell) -> Answer:
@@ -126,7 +133,7 @@ TOOLS: Final[Mapping[str, AnyTool]] = {
     for tool in (
         Tool(mcp_tools.RECALL, Authenticator.session, _recall),
         Tool(mcp_tools.REMEMBER, Authenticator.session, _remember),
-        Tool(mcp_tools.WHOAMI, _EITHER, _whoami),
+        Tool(mcp_tools.WHOAMI, _EITHER, _whoami, NONE),
         Tool(
             mcp_tools.LIST_WORKFLOW_TYPES,
             Authenticator.anyone,
@@ -134,13 +141,20 @@ TOOLS: Final[Mapping[str, AnyTool]] = {
         ),
         Tool(mcp_tools.GET_WORKFLOW_SCHEMA, Authenticator.anyone, _get_schema),
         Tool(
-            mcp_tools.START_WORKFLOW, Authenticator.organization, _as_routed(workflow_handlers.start_workflow)
+            mcp_tools.START_WORKFLOW,
+            Authenticator.organization,
+            _as_routed(workflow_handlers.start_workflow),
+            NONE,
+            of_starting,
         ),
-        Tool(mcp_tools.GET_WORKFLOW_STATUS, _EITHER, _get_status),
-        Tool(mcp_tools.WATCH_WORKFLOW, _EITHER, _watch),
-        Tool(mcp_tools.GET_WORKFLOW_HISTORY, _EITHER, _get_history),
+        Tool(mcp_tools.GET_WORKFLOW_STATUS, _EITHER, _get_status, READ),
+        Tool(mcp_tools.WATCH_WORKFLOW, _EITHER, _watch, READ),
+        Tool(mcp_tools.GET_WORKFLOW_HISTORY, _EITHER, _get_history, READ),
         Tool(
-            mcp_tools.LIST_WORKFLOWS, Authenticator.organization, _as_routed(workflow_handlers.list_workflows)
+            mcp_tools.LIST_WORKFLOWS,
+            Authenticator.organization,
+            _as_routed(workflow_handlers.list_workflows),
+            READ,
         ),
     )
 }

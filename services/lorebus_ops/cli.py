@@ -11,6 +11,7 @@ from uuid import UUID
 
 import typer
 
+from lorebus_domain.key_scope import KeyScope
 from lorebus_ops.errors import EXIT_FAILED
 from lorebus_ops.home import Home, LocalInfo, default_home
 
@@ -46,6 +47,7 @@ BootstrapServers = Annotated[
         envvar="LOREBUS_BOOTSTRAP_SERVERS", help="Kafka; left out, that of the running local stack."
     ),
 ]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
 def main() -> None:
@@ -117,12 +119,46 @@ def apply(
 def create(
     organization: Annotated[UUID, typer.Option(help="Whose key; an unknown organization becomes known.")],
     name: Annotated[str, typer.Option(help="What people recognize the key by.")] = "cli",
+    scope: Annotated[
+        list[KeyScope] | None, typer.Option(help="What the key is for; once for each. Left out: for all.")
+    ] = None,
     database_url: DatabaseUrl = None,
+    *,
+    json: AsJson = False,
 ) -> None:
     """Make an API key and print it; it is shown this once and kept as a hash only."""
-    from lorebus_ops.administration import create_api_key  # noqa: PLC0415 - Slow to import.
+    from lorebus_ops.api_keys import create_api_key  # noqa: PLC0415 - Slow to import.
 
-    raise typer.Exit(create_api_key(database_url or _local().database_url, organization, name=name))
+    url = database_url or _local().database_url
+    raise typer.Exit(create_api_key(url, organization, name=name, scopes=scope or None, as_json=json))
+
+
+@keys_app.command("list")
+def list_(
+    organization: Annotated[UUID, typer.Option(help="Whose keys.")],
+    database_url: DatabaseUrl = None,
+    *,
+    json: AsJson = False,
+) -> None:
+    """List an organization's API keys, oldest first, revoked ones among them."""
+    from lorebus_ops.api_keys import list_api_keys  # noqa: PLC0415 - Slow to import.
+
+    raise typer.Exit(list_api_keys(database_url or _local().database_url, organization, as_json=json))
+
+
+@keys_app.command()
+def revoke(
+    key_id: Annotated[UUID, typer.Argument(help="The key, as `list` shows it.")],
+    organization: Annotated[UUID, typer.Option(help="Whose key.")],
+    database_url: DatabaseUrl = None,
+    *,
+    json: AsJson = False,
+) -> None:
+    """Revoke an API key, the last one as well; gateways forget it within LOREBUS_KEY_CACHE_SECONDS."""
+    from lorebus_ops.api_keys import revoke_api_key  # noqa: PLC0415 - Slow to import.
+
+    url = database_url or _local().database_url
+    raise typer.Exit(revoke_api_key(url, organization, key_id, as_json=json))
 
 
 @distill_app.command("try")

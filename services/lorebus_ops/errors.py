@@ -1,9 +1,13 @@
-"""What can go wrong with the local stack, in words for the person who started it."""
+"""What can go wrong, in words for the person at the shell."""
 
 from typing import Final
 
 EXIT_FAILED: Final = 1
 EXIT_ALREADY_RUNNING: Final = 3
+
+
+class UnknownKeyError(Exception):
+    """The organization has no such open key."""
 
 
 class StackError(Exception):

@@ -54,6 +54,7 @@ async def test_an_organization_finds_its_way_from_whoami_to_a_schema(
         assert await ask(client, "whoami") == {
             "kind": "organization",
             "organization_uuid": str(gateway.organization_uuid),
+            "scopes": ["admin", "read", "write"],
             "agent_config_uuid": None,
             "session_uuid": None,
             "caller": None,
@@ -153,6 +154,7 @@ async def test_an_agent_recalls_what_is_remembered_for_its_caller(gateway: Askin
     assert me == {
         "kind": "session",
         "organization_uuid": str(gateway.organization_uuid),
+        "scopes": None,
         "agent_config_uuid": str(config),
         "session_uuid": str(session.uuid),
         "caller": {"kind": "end_user", "ref": "ann"},

@@ -1,4 +1,5 @@
 import asyncio
+import json
 import sys
 import uuid
 from pathlib import Path
@@ -91,3 +92,36 @@ async def test_a_database_that_is_away_is_said_in_one_line(tmp_path: Path) -> No
     assert code == 1
     assert errors.startswith("lorebus: ")
     assert len(errors.splitlines()) == 1
+
+
+async def test_keys_are_made_for_their_scopes_listed_and_revoked(database_url: str, tmp_path: Path) -> None:
+    where = ("--organization", ORGANIZATION, "--database-url", database_url)
+
+    _, made, _ = await lorebus(
+        *("keys", "create", "--name", "a reader", "--scope", "read", "--scope", "write", "--json", *where),
+        home=tmp_path,
+    )
+    _, listed, _ = await lorebus("keys", "list", "--json", *where, home=tmp_path)
+    key = json.loads(made)
+    code, revoked, _ = await lorebus("keys", "revoke", key["key_id"], *where, home=tmp_path)
+    _, lines, _ = await lorebus("keys", "list", *where, home=tmp_path)
+
+    plain = key.pop("key")
+    assert json.loads(listed) == {"keys": [key]}
+    assert (key["name"], key["prefix"], key["scopes"]) == ("a reader", plain[:12], ["read", "write"])
+    assert (code, revoked) == (0, f"revoked {key['key_id']}\n")
+    head, line = lines.splitlines()
+    assert head == "key_id prefix scopes created_at last_used_at revoked_at name"
+    assert line.startswith(f"{key['key_id']} {plain[:12]} read,write {key['created_at']} - 20")
+    assert line.endswith(" a reader")
+
+
+async def test_a_key_that_is_not_there_is_not_revoked_and_the_command_says_so(
+    database_url: str, tmp_path: Path
+) -> None:
+    code, _, errors = await lorebus(
+        *("keys", "revoke", ORGANIZATION, "--organization", ORGANIZATION, "--database-url", database_url),
+        home=tmp_path,
+    )
+
+    assert (code, errors) == (1, f"lorebus: the organization has no open key {ORGANIZATION}\n")
