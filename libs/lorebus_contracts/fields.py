@@ -13,6 +13,7 @@ from uuid import UUID
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, JsonValue, StrictInt
 
 from lorebus_domain import policy
+from lorebus_domain.recall_format import RecallFormat
 from lorebus_domain.text import clean
 from lorebus_domain.visibility import check_principal_ref
 
@@ -154,6 +155,14 @@ PrincipalRef = Annotated[
     Field(json_schema_extra={"pattern": r"^[^\u0000]*[^\u0000\s][^\u0000]*$"}),
 ]
 """A resolved principal: unaltered and never blank."""
+
+MemoryFormat = Annotated[
+    RecallFormat,
+    Field(
+        description="How `memory` is written. `plain`: texts with `---` between them; `fenced`: in a frame that no text"
+        " can hold; `json`: a list of entries. Only the last two tell for sure where a text ends."
+    ),
+]
 
 Json = Annotated[JsonValue, BeforeValidator(_cleaned_json)]
 """Any JSON value, strings and keys cleaned, at most 64 levels deep."""

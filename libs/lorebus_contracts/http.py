@@ -26,6 +26,7 @@ from lorebus_contracts.fields import (
     EntryText,
     Flag,
     Json,
+    MemoryFormat,
     Name,
     Outcome,
     PrincipalRef,
@@ -39,6 +40,7 @@ from lorebus_contracts.workflows import WORKFLOWS, State, WorkflowType
 from lorebus_domain import policy
 from lorebus_domain.quarantine import EntryState
 from lorebus_domain.recall import PackReach, Strategy
+from lorebus_domain.recall_format import RecallFormat
 
 MAX_PAGE: Final = 1_000_000
 LISTED_TYPES: Final = (WorkflowType.MEMORY_SAVE, WorkflowType.MEMORY_DISTILL, WorkflowType.MEMORY_PRUNE)
@@ -149,6 +151,7 @@ class LoadBody(WireModel):
     cue: TaskText | None = Field(default=None, description="Left out: the session's task.")
     strategy: Strategy | None = Field(default=None, description="Left out: the agent config's.")
     top_k: TopK | None = Field(default=None, description="Left out: the agent config's.")
+    format: MemoryFormat = RecallFormat.PLAIN
     explain: Flag = Field(default=False, description="Also say what was handed out and passed over, and why.")
 
 

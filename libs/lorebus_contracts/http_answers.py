@@ -41,7 +41,9 @@ class Explanation(WireModel):
 class LoadAnswer(WireModel):
     """The memory for a session. Without memory `skipped_reason` says why, and no recall is recorded."""
 
-    memory: str = Field(description="To be put into the prompt as it is; empty when there is nothing.")
+    memory: str = Field(
+        description="To be put into the prompt as it is; empty (`[]` as `json`) when there is nothing."
+    )
     count: int = Field(ge=0, description="How many entries it holds.")
     pack_id: UUID | None = Field(default=None, description="Only for `pack`.")
     recall_id: UUID | None = Field(default=None, description="What its receipt and its run are found by.")

@@ -8,9 +8,10 @@ from typing import Final
 from pydantic import Field
 
 from lorebus_contracts.events import Entries
-from lorebus_contracts.fields import Count, PrincipalRef, TaskText, TopK, Uuid
+from lorebus_contracts.fields import Count, MemoryFormat, PrincipalRef, TaskText, TopK, Uuid
 from lorebus_contracts.wire import WireModel
 from lorebus_domain.recall import Strategy
+from lorebus_domain.recall_format import RecallFormat
 
 VERSION: Final = "1.0"
 KIND: Final = "linear"
@@ -88,6 +89,7 @@ class LoadInput(ScopeInput):
     cue: TaskText | None = Field(default=None, description="Left out: the session's task.")
     strategy: Strategy | None = Field(default=None, description="Left out: the agent config's.")
     top_k: TopK | None = Field(default=None, description="Left out: the agent config's.")
+    format: MemoryFormat = RecallFormat.PLAIN
 
 
 class DistillInput(ScopeInput):
@@ -189,7 +191,9 @@ class DistillOutput(FailureOutput):
 class LoadOutput(WireModel):
     """What a load gave; `memory` is the serialized text."""
 
-    memory: str = Field(description="The serialized text, ready for a prompt; empty if there is none.")
+    memory: str = Field(
+        description="The serialized text, ready for a prompt; empty if there is none (`[]` as `json`)."
+    )
     count: Count = Field(description="How many entries are in it.")
     pack_id: Uuid | None = Field(default=None, description="The pack's id; null for any other strategy.")
 

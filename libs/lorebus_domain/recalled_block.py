@@ -3,7 +3,8 @@
 The rule that must not break: no recalled text stays behind; where the end of a block is in doubt, too much is
 taken rather than too little (SPEC.md section 4, "strip any recalled-memory block").
 
-Only `pack` writes a heading. What the ordered strategies hand out has none, and cannot be told from other text.
+Only `pack` writes a heading, and only a load that asked for it has a frame. What the ordered strategies hand out
+plainly, and a JSON list, cannot be told from other text; `recalled_texts` takes their texts out one by one.
 """
 
 import re
@@ -12,6 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from lorebus_domain import policy
+from lorebus_domain.quoted_literal import ESCAPED_NEWLINE, closing_quote
+from lorebus_domain.recalled_frame import without_frames
 
 _NAME: Final = r"Recalled memory"
 _REMARK: Final = r"\(?ranked for this task\)"
@@ -20,7 +23,6 @@ _REMARK: Final = r"\(?ranked for this task\)"
 _HEADING: Final = re.compile(rf"(?i)#{{1,6}}[ \t]*{_NAME}\b(?:[ \t]*{_REMARK})?|{_REMARK}")
 _QUOTE_PREFIX: Final = re.compile(r"[ \t]*>[ \t>]*$")
 _QUOTE_LINE: Final = re.compile(r"[ \t]*>")
-_ESCAPED_NEWLINE: Final = re.compile(r"[^\S\n]*(?P<backslashes>\\+)(?:r\\+)?n")
 # A line of three dashes, after a newline as such or as an escape. Only ever makes a block longer.
 _SEPARATOR: Final = re.compile(r"(?:^|\n|\\[rn])[ \t>]*---[ \t]*(?=$|[\r\n\\\"'])")
 # A section of the same or a higher level, after an empty line.
@@ -53,9 +55,11 @@ def strip_recalled(text: str) -> str:
     - the end of the text.
 
     Empty lines do not end a block, since a recalled text may hold them. So what follows a block without a
-    heading of its own is taken with it: too much rather than too little. Linear in the text's length.
+    heading of its own is taken with it: too much rather than too little. Frames go before (`without_frames`), as a
+    text in one may hold a heading. Linear in the text's length.
     Source: SPEC.md section 4; the block itself: section 5.
     """
+    text = without_frames(text)
     heading = _HEADING.search(text)
     if heading is None:
         return text
@@ -78,9 +82,9 @@ def _landmarks(text: str) -> _Landmarks:
 
 
 def _block_end(text: str, heading: re.Match[str], landmarks: _Landmarks) -> int:
-    escape = _ESCAPED_NEWLINE.match(text, heading.end())
+    escape = ESCAPED_NEWLINE.match(text, heading.end())
     if escape is not None:
-        limit = _closing_quote(text, heading, len(escape["backslashes"]))
+        limit = closing_quote(text, heading, len(escape["backslashes"]))
         return _section_end(heading.end(), limit, landmarks.separators, landmarks.escaped_sections)
     line_start = text.rfind("\n", 0, heading.start()) + 1
     quoted = _QUOTE_PREFIX.match(text, line_start, heading.start()) is not None
@@ -94,18 +98,6 @@ def _section_end(start: int, limit: int, separators: tuple[int, ...], sections: 
     floor = max(start, separators[last]) if last >= 0 else start
     following = bisect_left(sections, floor)
     return min(limit, sections[following]) if following < len(sections) else limit
-
-
-def _closing_quote(text: str, heading: re.Match[str], backslashes: int) -> int:
-    r"""Where the literal around the heading ends: a literal whose newline is `\n` with so many backslashes.
-
-    A quote inside the literal has more backslashes before it than that newline has; its closing quote fewer.
-    """
-    before = text[heading.start() - 1 : heading.start()]
-    quote = before if before in ("'", "`") else '"'
-    closing = re.compile(rf"(?<!\\)\\{{0,{backslashes - 1}}}{quote}")
-    match = closing.search(text, heading.end())
-    return match.start() if match else len(text)
 
 
 def _end_of_quote(text: str, start: int) -> int:

@@ -1,7 +1,8 @@
 """Taking the texts that a session was handed out of what it said and saw.
 
 The rule that must not break: what the ordered strategies hand out has no heading by which `recalled_block` could know
-it, so that each text is looked for as it is, and as JSON writes it within a tool's answer.
+it, so that each text is looked for as it is, as JSON writes it within a tool's answer or a list of entries, and as JSON
+writes such a list within a tool's answer.
 """
 
 import json
@@ -43,5 +44,10 @@ class RecalledTexts:
 NOTHING_RECALLED: Final = RecalledTexts(())
 
 
-def _spellings(text: str) -> tuple[str, ...]:
-    return (text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1])
+def _spellings(text: str) -> set[str]:
+    once = _as_json_writes(text)
+    return {text} | once | {again for spelt in once for again in _as_json_writes(spelt)}
+
+
+def _as_json_writes(text: str) -> set[str]:
+    return {json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}

@@ -4,8 +4,10 @@ The rule that must not break: whom the memory is for comes from a verified token
 have none gets none and leaves no trace; and nothing is written on the load's path (SPEC.md sections 5 and 6).
 """
 
+import secrets
 from dataclasses import dataclass
 from datetime import datetime
+from typing import assert_never
 from uuid import UUID, uuid4
 
 from lorebus_contracts.events import CallerBody, RecallRecorded
@@ -19,9 +21,17 @@ from lorebus_domain.recall import (
     render,
     resolve_strategy,
 )
+from lorebus_domain.recall_format import (
+    MARKER_BYTES,
+    NO_ENTRIES_AS_JSON,
+    RecalledEntry,
+    RecallFormat,
+    as_json,
+    fenced,
+)
 from lorebus_domain.visibility import read_scope
 from lorebus_gateway import metrics
-from lorebus_gateway.answered_recalls import AnsweredRecall, Choice
+from lorebus_gateway.answered_recalls import AnsweredRecall, Choice, HandedOut
 from lorebus_gateway.errors import NotFoundError
 from lorebus_gateway.handing_out import Plan, hand_out
 from lorebus_gateway.recall_recorder import RecallRecorder
@@ -39,6 +49,7 @@ class RecallWish:
     cue: str | None = None
     strategy: Strategy | None = None
     top_k: int | None = None
+    format: RecallFormat = RecallFormat.PLAIN
     explain: bool = False
 
 
@@ -64,8 +75,11 @@ class Recalling:
                 return plan
             choice = await hand_out(connection, plan, now=now)
         recall_id = self._run_ids.make(session.organization_uuid, WorkflowType.MEMORY_LOAD, now=now)
-        answer = _answer(plan, choice, recall_id, explain=wish.explain)
-        await self._recorder.record(AnsweredRecall(_recorded(session, plan, answer, recall_id, now), choice))
+        answer = _answer(plan, wish, choice, recall_id)
+        # What a budget is spent on are texts and separators, whatever else an answer has around them.
+        used_chars = len(render(plan.strategy.effective, choice.texts))
+        head = _recorded(session, plan, answer, recall_id, now, used_chars=used_chars)
+        await self._recorder.record(AnsweredRecall(head, choice))
         metrics.RECALLS.labels(answer.strategy).inc()
         return answer
 
@@ -91,7 +105,7 @@ def _plan(session: SessionClaims, wish: RecallWish, context: RecallContext) -> P
     )
     scope = read_scope(session.caller)
     if skip is not None or scope is None:
-        return _without_memory(strategy, skip or RecallSkip.UNIDENTIFIED_END_USER)
+        return _without_memory(strategy, wish.format, skip or RecallSkip.UNIDENTIFIED_END_USER)
     return Plan(
         organization_uuid=session.organization_uuid,
         agent_config_uuid=session.agent_config_uuid,
@@ -103,23 +117,40 @@ def _plan(session: SessionClaims, wish: RecallWish, context: RecallContext) -> P
     )
 
 
-def _answer(plan: Plan, choice: Choice, recall_id: UUID, *, explain: bool) -> LoadAnswer:
+def _answer(plan: Plan, wish: RecallWish, choice: Choice, recall_id: UUID) -> LoadAnswer:
     strategy = plan.strategy
     return LoadAnswer(
-        memory=render(strategy.effective, choice.texts),
+        memory=_written(wish.format, strategy.effective, choice),
         count=len(choice.entries),
         pack_id=uuid4() if strategy.effective is Strategy.PACK else None,
         recall_id=recall_id,
         requested_strategy=strategy.requested,
         strategy=strategy.effective,
         fallback_reason=strategy.fallback_reason,
-        explanation=choice.explanation() if explain else None,
+        explanation=choice.explanation() if wish.explain else None,
     )
 
 
-def _without_memory(strategy: ResolvedStrategy, reason: RecallSkip) -> LoadAnswer:
+def _written(form: RecallFormat, strategy: Strategy, choice: Choice) -> str:
+    match form:
+        case RecallFormat.PLAIN:
+            return render(strategy, choice.texts)
+        case RecallFormat.FENCED:
+            return fenced(choice.texts, iter(lambda: secrets.token_hex(MARKER_BYTES), ""))
+        case RecallFormat.JSON:
+            handed_out = zip(choice.entries, choice.texts, strict=True)
+            return as_json([_entry(entry, text) for entry, text in handed_out])
+        case _:
+            assert_never(form)
+
+
+def _entry(entry: HandedOut, text: str) -> RecalledEntry:
+    return RecalledEntry(entry.memory_id, entry.rank, text, entry.importance, entry.score)
+
+
+def _without_memory(strategy: ResolvedStrategy, form: RecallFormat, reason: RecallSkip) -> LoadAnswer:
     return LoadAnswer(
-        memory="",
+        memory=NO_ENTRIES_AS_JSON if form is RecallFormat.JSON else "",
         count=0,
         requested_strategy=strategy.requested,
         strategy=strategy.effective,
@@ -129,7 +160,13 @@ def _without_memory(strategy: ResolvedStrategy, reason: RecallSkip) -> LoadAnswe
 
 
 def _recorded(
-    session: SessionClaims, plan: Plan, answer: LoadAnswer, recall_id: UUID, now: datetime
+    session: SessionClaims,
+    plan: Plan,
+    answer: LoadAnswer,
+    recall_id: UUID,
+    now: datetime,
+    *,
+    used_chars: int,
 ) -> RecallRecorded:
     """The event without what was chosen, which is put in when it is made into bytes."""
     return RecallRecorded(
@@ -144,6 +181,6 @@ def _recorded(
         top_k=plan.top_k,
         cue=plan.cue,
         pack_id=answer.pack_id,
-        budget_used_chars=len(answer.memory),
+        budget_used_chars=used_chars,
         entries=(),
     )

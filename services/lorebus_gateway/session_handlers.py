@@ -23,7 +23,9 @@ async def load_memory(call: Call[SessionClaims, LoadBody], services: Services) -
     """Answer with the memory for the token's own session."""
     _require_own_session(call.principal, call.path["session_ref"])
     body = call.input
-    wish = RecallWish(cue=body.cue, strategy=body.strategy, top_k=body.top_k, explain=body.explain)
+    wish = RecallWish(
+        cue=body.cue, strategy=body.strategy, top_k=body.top_k, format=body.format, explain=body.explain
+    )
     return answer(200, await services.recalling.recall(call.principal, wish, now=call.now))
 
 

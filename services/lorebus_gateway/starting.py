@@ -82,7 +82,7 @@ class Starting:
 
     async def _load(self, asked: LoadInput, now: datetime) -> RunSnapshot:
         session = await self._session(asked)
-        wish = RecallWish(cue=asked.cue, strategy=asked.strategy, top_k=asked.top_k)
+        wish = RecallWish(cue=asked.cue, strategy=asked.strategy, top_k=asked.top_k, format=asked.format)
         answer = await self._recalling.recall(session, wish, now=now)
         run_id = answer.recall_id or self._run_ids.make(
             asked.organization_uuid, WorkflowType.MEMORY_LOAD, now=now
