@@ -77,6 +77,12 @@ class MemoryItem(WireModel):
     )
     access_count: int = Field(description="How often it was handed out.")
     origin: Origin = Field(description="Where it came from.")
+    session_uuid: UUID | None = Field(
+        description="The session that saved it first; null if that is not known (any more)."
+    )
+    provenance: dict[str, JsonValue] | None = Field(
+        description="What distilled it: provider, model and prompt with their versions; null if nobody did."
+    )
     created_at: datetime = Field(description="When it was first saved.")
     updated_at: datetime = Field(description="When it was last saved.")
     state: EntryState = Field(description="`active`, or `quarantined`: held back and never recalled.")

@@ -210,6 +210,8 @@ def memory_item(entry: EntryDetails) -> MemoryItem:
         echo_count=entry.echo_count,
         access_count=entry.access_count,
         origin=Origin(entry.origin),
+        session_uuid=entry.session_uuid,
+        provenance=None if entry.provenance is None else dict(entry.provenance),
         created_at=entry.created_at,
         updated_at=entry.updated_at,
         state=EntryState(entry.state),
