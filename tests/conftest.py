@@ -4,6 +4,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Final
 from urllib.parse import urlsplit
 
 import asyncpg
@@ -12,6 +13,12 @@ import pytest
 from lorebus_kit.topics import apply_topics
 from lorebus_store.migrate import upgrade
 from tests.support import backends
+from tests.support.databases import fresh_database
+from tests.support.output_searches import search_dead_letters
+from tests.support.outputs import OUTPUTS, logs_searched
+
+TOPIC_PREFIX: Final = "t"
+"""What the topics of all tests begin with but those that plant what is to be found."""
 
 # These tests need a cluster of Apache Kafka: `make test-kafka` runs them.
 collect_ignore = [] if backends.wants_apache_kafka() else ["kafka"]
@@ -25,6 +32,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     kept = [item for item in items if needs & set(getattr(item, "fixturenames", ()))]
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = kept
+
+
+@pytest.fixture(scope="session", autouse=True)
+def outputs_are_searched() -> Iterator[None]:
+    """Search what the product says here, and fail for what the end of the shared processes shows."""
+    with logs_searched(OUTPUTS):
+        yield
+    assert OUTPUTS.findings() == []
+
+
+@pytest.fixture(autouse=True)
+def nothing_said_what_nobody_may_say(outputs_are_searched: None) -> Iterator[None]:  # noqa: ARG001 - Its order.
+    """No log, metric, error text or header may hold memory text, a token or a key, whatever the test is about."""
+    yield
+    assert OUTPUTS.findings() == []
 
 
 @pytest.fixture(scope="session")
@@ -60,12 +82,8 @@ async def empty_database_url(postgres_url: str) -> AsyncIterator[str]:
 @pytest.fixture
 async def database_url(postgres_url: str, migrated_template: str) -> AsyncIterator[str]:
     """A migrated database of the test's own."""
-    name = f"test_{uuid.uuid4().hex}"
-    await _execute(postgres_url, f'CREATE DATABASE "{name}" TEMPLATE "{migrated_template}"')
-    try:
-        yield database_of(postgres_url, name)
-    finally:
-        await _execute(postgres_url, f'DROP DATABASE "{name}" WITH (FORCE)')
+    async with fresh_database(postgres_url, template=migrated_template) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
@@ -84,12 +102,13 @@ def bootstrap_servers() -> Iterator[str]:
     """The broker, which the tests of a run share."""
     with backends.broker() as servers:
         yield servers
+        _run(search_dead_letters(OUTPUTS, servers, prefix=TOPIC_PREFIX))
 
 
 @pytest.fixture
 def topic_prefix() -> str:
     """Put before every topic and group, it keeps a test's records apart from all others'."""
-    return f"t{uuid.uuid4().hex[:12]}."
+    return f"{TOPIC_PREFIX}{uuid.uuid4().hex[:12]}."
 
 
 @pytest.fixture

@@ -20,6 +20,8 @@ from tests.faults.offsets import lag_of, records_in
 from tests.faults.stores import OwnPostgres
 from tests.support.databases import execute
 from tests.support.load import Ledger
+from tests.support.output_searches import search_dead_letters, search_runs
+from tests.support.outputs import OUTPUTS
 from tests.support.proxy import FaultProxy, proxy_before
 from tests.support.services import Service, services, until
 from tests.support.waiting import eventually
@@ -211,6 +213,9 @@ async def staged(
             replication_factor=replication_factor,
         )
         yield made
+        owner_url = urlsplit(postgres.url())._replace(path=urlsplit(made.database_url).path).geturl()
+        await search_runs(OUTPUTS, owner_url)
+        await search_dead_letters(OUTPUTS, bootstrap_servers, prefix=made.topic_prefix)
 
 
 async def _new_database(server_url: str) -> str:

@@ -8,15 +8,19 @@ from urllib.parse import urlsplit
 import asyncpg
 
 from lorebus_kit.topics import apply_topics
+from tests.support.output_searches import search_runs
+from tests.support.outputs import OUTPUTS
 
 
 @asynccontextmanager
 async def fresh_database(server_url: str, *, template: str) -> AsyncIterator[str]:
     """The address of a database that is a copy of `template`, and is gone afterwards."""
     name = f"test_{uuid.uuid4().hex}"
+    url = urlsplit(server_url)._replace(path=f"/{name}").geturl()
     await execute(server_url, f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
     try:
-        yield urlsplit(server_url)._replace(path=f"/{name}").geturl()
+        yield url
+        await search_runs(OUTPUTS, url)
     finally:
         await execute(server_url, f'DROP DATABASE "{name}" WITH (FORCE)')
 

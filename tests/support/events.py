@@ -20,10 +20,11 @@ from lorebus_contracts.events import (
 )
 from lorebus_domain.recall import Strategy
 from lorebus_domain.visibility import CallerKind
+from tests.support.outputs import CANARY
 
 NOBODY: Final = CallerBody(kind=CallerKind.NONE)
 UNIDENTIFIED: Final = CallerBody(kind=CallerKind.END_USER)
-ONE_CALL: Final = (ToolCallBody(tool="find_flight", input={"to": "LIS"}, output="found"),)
+ONE_CALL: Final = (ToolCallBody(tool="find_flight", input={"to": "LIS"}, output=f"found {CANARY}"),)
 """A trace that the built-in rules learn nothing from."""
 
 
@@ -90,7 +91,7 @@ def ended(
     event_id: UUID | None = None,
     occurred_at: datetime | None = None,
     step_count: int = 4,
-    task: str = "book a flight",
+    task: str = f"book a flight {CANARY}",
     trace: Sequence[ToolCallBody] = ONE_CALL,
 ) -> SessionEnded:
     """A session that ended."""

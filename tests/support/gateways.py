@@ -10,6 +10,7 @@ from typing import Any, Final
 from uuid import UUID, uuid4
 
 import httpx
+from prometheus_client import generate_latest
 from uuid6 import uuid7
 
 from lorebus_domain.saving import Entry, fold, plan_save
@@ -21,6 +22,7 @@ from lorebus_store import memories
 from lorebus_store.database import Database
 from lorebus_store.memories import EntrySource
 from tests.support.openapi import check_answer
+from tests.support.outputs import OUTPUTS
 
 TOKEN_SECRET: Final = "secret-of-the-gateway-tests-0123456789-0123456789"
 NOBODY: Final = "127.0.0.1:9"
@@ -193,7 +195,9 @@ async def serving(database_url: str, **settings: object) -> AsyncIterator[str]:
                 assert not running.done(), "the gateway ended"
                 await asyncio.sleep(0.005)
         port = server.servers[0].sockets[0].getsockname()[1]
-        yield f"http://127.0.0.1:{port}"
+        url = f"http://127.0.0.1:{port}"
+        yield url
+        OUTPUTS.search("the metrics of a gateway", generate_latest().decode())
     finally:
         server.should_exit = True
         await running

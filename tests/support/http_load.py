@@ -17,6 +17,7 @@ from lorebus_kit.backoff import pause
 from lorebus_kit.keys import create_key
 from lorebus_store.database import Database
 from tests.support.load import SHARED_TEXTS, Ledger, Tenant
+from tests.support.outputs import CANARY
 
 REQUEST_SECONDS: Final = 30.0
 LOADS_AMONG: Final = 4
@@ -68,7 +69,7 @@ async def _open(
         json={
             "agent_config_uuid": str(config),
             "caller": caller.model_dump(mode="json", exclude_none=True),
-            "task": "Book a table",
+            "task": f"Book a table {CANARY}",
         },
     )
     answer.raise_for_status()
@@ -151,7 +152,7 @@ class HttpUsers:
             if self._loads and self._rng.randrange(LOADS_AMONG) == 0:
                 await self._load(client, self._gateways[turn % len(self._gateways)], session)
             else:
-                own_text = f"Lesson {number}.{requests} that nobody else learnt"
+                own_text = f"Lesson {number}.{requests} {CANARY} that nobody else learnt"
                 await self._save(client, turn, session, own_text, stop)
             await pause(self._pause_seconds, stop)
 
@@ -208,7 +209,7 @@ class HttpUsers:
 
     def _shared(self) -> EntryBody:
         number, importance = self._rng.randrange(SHARED_TEXTS), self._rng.choice((0.05, 0.5, 0.9))
-        return EntryBody(text=f"Lesson {number} that many learnt", importance=importance)
+        return EntryBody(text=f"Lesson {number} {CANARY} that many learnt", importance=importance)
 
 
 def _as_event(session: OpenSession, own_text: str, shared: Sequence[EntryBody]) -> SaveRequested:

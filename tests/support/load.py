@@ -36,6 +36,7 @@ from lorebus_kit.bus import BusProducer, Record
 from lorebus_store import memories, settings
 from lorebus_store.database import Connection, Database
 from lorebus_store.memories import EntrySource, Upserted
+from tests.support.outputs import CANARY
 
 SHARED_TEXTS: Final = 40
 TOOLS: Final = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath")
@@ -220,7 +221,9 @@ class Saves:
         rng = self._rng
         self._made += 1
         shared = rng.choices(range(SHARED_TEXTS), k=rng.randint(0, self._most_shared))
-        own = EntryBody(text=f"Lesson {self._made} that nobody else learnt", importance=self._importance())
+        own = EntryBody(
+            text=f"Lesson {self._made} {CANARY} that nobody else learnt", importance=self._importance()
+        )
         return SaveRequested(
             event_id=new_uuid(rng),
             occurred_at=datetime.now(UTC),
@@ -239,7 +242,7 @@ class Saves:
 
 
 def _shared_entry(number: int, importance: float) -> EntryBody:
-    return EntryBody(text=f"Lesson {number} that many learnt", importance=importance)
+    return EntryBody(text=f"Lesson {number} {CANARY} that many learnt", importance=importance)
 
 
 class Sessions:
@@ -260,7 +263,7 @@ class Sessions:
             session_uuid=new_uuid(self._rng),
             caller=CallerBody(kind=CallerKind.NONE),
             outcome="success",
-            task="Book a table",
+            task=f"Book a table {CANARY}",
             step_count=2,
             trace=(
                 ToolCallBody(
@@ -318,7 +321,7 @@ class RecalledSessions:
             requested_strategy=Strategy.LAST_K,
             strategy=Strategy.LAST_K,
             top_k=10,
-            cue="What is known of tables",
+            cue=f"What is known of tables {CANARY}",
             budget_used_chars=100,
             entries=tuple(
                 RecalledEntry(memory_id=memory, rank=rank, importance=0.5)

@@ -9,6 +9,7 @@ import httpx
 from jsonschema import Draft202012Validator
 
 from lorebus_gateway.openapi import openapi_document
+from tests.support.outputs import OUTPUTS
 
 _SCHEMAS: Final = "#/components/schemas/"
 
@@ -20,6 +21,8 @@ def check_answer(answer: httpx.Response) -> None:
         AssertionError: it has not.
     """
     request = answer.request
+    if answer.is_error:
+        OUTPUTS.search(f"a refusal with {answer.status_code}", answer.text)
     operation = _operation(request.method, request.url.raw_path.decode().partition("?")[0])
     if operation is None:
         return

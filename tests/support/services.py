@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -15,8 +15,10 @@ from typing import Final
 import httpx
 
 from lorebus_ops.ports import free_port
+from tests.support.outputs import OUTPUTS
 
-READY_SECONDS: Final = 40.0
+READY_SECONDS: Final = 90.0
+METRICS_SECONDS: Final = 2.0
 TOKEN_SECRET: Final = "test-secret-of-more-than-thirty-two-bytes"
 
 
@@ -36,11 +38,20 @@ async def until(condition: Callable[[], object], *, seconds: float, what: str) -
 class Service:
     """One service process and what it said."""
 
-    def __init__(self, name: str, environment: Mapping[str, str], *, port: int, log: Path) -> None:
+    def __init__(
+        self,
+        name: str,
+        environment: Mapping[str, str],
+        *,
+        port: int,
+        log: Path,
+        launcher: Sequence[str] = (),
+    ) -> None:
         self.name = name
         self.url = f"http://127.0.0.1:{port}"
         self._environment = dict(environment)
         self._log = log
+        self._launcher = tuple(launcher)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -54,7 +65,7 @@ class Service:
         """Start, or start again after an end."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", f"lorebus_{self.name}"],
+                [sys.executable, "-m", *self._launcher, f"lorebus_{self.name}"],
                 env=self._environment,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -118,8 +129,12 @@ async def services(
     topic_prefix: str,
     extra: Mapping[str, str] | None = None,
     wait: bool = True,
+    launcher: Sequence[str] = (),
 ) -> AsyncIterator[tuple[Service, ...]]:
-    """These services (a name twice is two processes of it), ready, and ended afterwards whatever happens."""
+    """These services (a name twice is two processes of it), ready, and ended afterwards whatever happens.
+
+    `launcher` is a module that is run in their place, with the service's name as its argument.
+    """
     with tempfile.TemporaryDirectory(prefix="lorebus-services-") as folder:
         made = tuple(
             _service(
@@ -129,6 +144,7 @@ async def services(
                 bootstrap_servers=bootstrap_servers,
                 topic_prefix=topic_prefix,
                 extra=extra or {},
+                launcher=launcher,
             )
             for index, name in enumerate(names)
         )
@@ -138,9 +154,23 @@ async def services(
             if wait:
                 await asyncio.gather(*(service.ready() for service in made))
             yield made
+            await asyncio.gather(*(_search_metrics(service) for service in made))
         finally:
             for service in made:
                 service.end()
+                OUTPUTS.search(f"the log of {service.name}", service.log())
+
+
+async def _search_metrics(service: Service) -> None:
+    """Search the metrics of a service that still answers."""
+    if service.process.poll() is not None:
+        return
+    async with httpx.AsyncClient(trust_env=False) as client:
+        try:
+            page = await client.get(f"{service.url}/metrics", timeout=METRICS_SECONDS)
+        except httpx.TransportError:
+            return
+    OUTPUTS.search(f"the metrics of {service.name}", page.text)
 
 
 def _service(
@@ -151,6 +181,7 @@ def _service(
     bootstrap_servers: str,
     topic_prefix: str,
     extra: Mapping[str, str],
+    launcher: Sequence[str],
 ) -> Service:
     port = free_port()
     own = {
@@ -163,4 +194,4 @@ def _service(
         "LOREBUS_TOKEN_SECRETS": TOKEN_SECRET,
     }
     kept = {name: value for name, value in os.environ.items() if not name.startswith("LOREBUS_")}
-    return Service(name, kept | own | dict(extra), port=port, log=log)
+    return Service(name, kept | own | dict(extra), port=port, log=log, launcher=launcher)
