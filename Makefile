@@ -8,7 +8,7 @@ PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 LOCAL_MODEL := .cache/distill-local
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-kafka faults http-long distill-local check fmt clean
+.PHONY: help setup run demo test test-kafka faults http-long isolation distill-local check fmt clean
 
 help: ## List the commands.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -43,6 +43,12 @@ faults: setup ## Every fault in full on both brokers (over an hour); writes docs
 
 http-long: setup ## A thousand generated requests to every route, other ones each time (not in CI).
 	LOREBUS_TEST_HTTP_EXAMPLES=1000 $(BIN)/pytest tests/integration/gateway/test_as_documented.py
+
+isolation: setup ## A million operations that look for foreign texts (hours); writes docs/isolation-report.md.
+	rm -f .cache/isolation.jsonl && mkdir -p .cache
+	LOREBUS_ISOLATION_OPERATIONS=1000000 LOREBUS_ISOLATION_LOG=$(CURDIR)/.cache/isolation.jsonl \
+		$(BIN)/pytest tests/isolation
+	$(BIN)/python -m tests.isolation.report .cache/isolation.jsonl docs/isolation-report.md
 
 distill-local: setup ## A real local model on ten real sessions; writes docs/distill-report.md (long; not in CI).
 	@test -x $(LOCAL_MODEL)/bin/python || $(PYTHON) -m venv $(LOCAL_MODEL)
