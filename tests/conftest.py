@@ -97,6 +97,12 @@ def module_database_url(postgres_url: str, migrated_template: str) -> Iterator[s
         _run(_execute(postgres_url, f'DROP DATABASE "{name}" WITH (FORCE)'))
 
 
+@pytest.fixture
+def owner_url(database_url: str) -> str:
+    """The same database as its owner reaches it."""
+    return database_url
+
+
 @pytest.fixture(scope="session")
 def bootstrap_servers() -> Iterator[str]:
     """The broker, which the tests of a run share."""

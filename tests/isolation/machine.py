@@ -30,8 +30,8 @@ from tests.isolation.tally import Tally
 from tests.isolation.world import Draw, Organization, World
 
 ORGANIZATIONS: Final = 3
-AT_ONCE: Final = 20
-STEPS: Final = 20
+AT_ONCE: Final = 40
+STEPS: Final = 10
 EXAMPLE: Final = AT_ONCE * STEPS
 """Operations that an example draws."""
 
@@ -39,7 +39,7 @@ EXAMPLES_A_ROUND: Final = 25
 """hypothesis remembers all that a round drew, which of a million operations would be too much."""
 SHOWN: Final = 3
 LEAST_EXAMPLES: Final = 3
-"""The first example of a round is the simplest one: one operation, again and again."""
+"""The first example of a round is the simplest one, in which nothing is done."""
 
 ResultT = TypeVar("ResultT")
 numbers = st.lists(st.integers(0, Draw.LARGEST), min_size=AT_ONCE, max_size=AT_ONCE)

@@ -46,7 +46,9 @@ _DRAWN: Final[tuple[Operation, ...]] = tuple(
 
 
 async def perform(world: World, number: int) -> None:
-    """Do the operation that the number says."""
+    """Do the operation that the number says; 0, to which numbers shrink that do not matter, is none."""
+    if number == 0:
+        return
     draw = Draw(number)
     operation = draw.one_of(_DRAWN)
     await operation(world, draw, draw.one_of(world.organizations))

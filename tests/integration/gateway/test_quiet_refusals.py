@@ -11,6 +11,7 @@ from tests.support.outputs import CANARY, OUTPUTS
 
 LONG = f"{CANARY} " * 1_000
 APP = "/api/app/agents"
+SOME = "0190a000-0000-7000-8000-00000000abcd"
 SAID = [
     CANARY,
     f"lrb_{'k' * 43}",
@@ -21,13 +22,13 @@ SAID = [
 ]
 BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", f"{APP}/sessions"): {"agent_config_uuid": None, "caller": None, "task": None},
-    ("POST", f"{APP}/sessions/{uuid4()}/end"): {"outcome": None, "step_count": None, "trace": None},
-    ("POST", f"{APP}/sessions/{uuid4()}/rating"): {"quality_score": None},
+    ("POST", f"{APP}/sessions/{SOME}/end"): {"outcome": None, "step_count": None, "trace": None},
+    ("POST", f"{APP}/sessions/{SOME}/rating"): {"quality_score": None},
     ("POST", f"{APP}/memory/prune"): {"agent_config_uuid": None, "max_entries": None},
     ("POST", f"{APP}/memory/erase"): {"principal_ref": None, "session_uuid": None},
     ("POST", f"{APP}/memory/distill/preview"): {"outcome": None, "trace": None},
-    ("POST", f"{APP}/memory/import?agent_config_uuid={uuid4()}"): {"format": None, "text": None},
-    ("PUT", f"{APP}/configs/{uuid4()}"): {"memory_strategy": None, "memory_top_k": None},
+    ("POST", f"{APP}/memory/import?agent_config_uuid={SOME}"): {"format": None, "text": None},
+    ("PUT", f"{APP}/configs/{SOME}"): {"memory_strategy": None, "memory_top_k": None},
     ("PUT", "/api/app/organization"): {"memory_enabled": None},
     ("POST", "/api/workflows/start"): {"workflow_type": None, "initial_data": None},
 }

@@ -37,13 +37,13 @@ async def test_a_text_in_a_services_log_and_a_key_in_its_metrics_are_found() -> 
     assert log.startswith("a memory text in the log of gateway, ")
 
 
-async def test_a_text_in_what_a_failed_run_says_is_found(database_url: str) -> None:
+async def test_a_text_in_what_a_failed_run_says_is_found(owner_url: str) -> None:
     outputs = Outputs()
     error = json.dumps({"error": f"cannot read {CANARY}"})
-    connection = await asyncpg.connect(database_url)
+    connection = await asyncpg.connect(owner_url)
     try:
         await connection.execute(ADD_RUN, uuid.uuid4(), uuid.uuid4(), error, uuid.uuid4())
-        await search_runs(outputs, database_url)
+        await search_runs(outputs, owner_url)
         await connection.execute("DELETE FROM lorebus.workflow_runs")
     finally:
         await connection.close()
