@@ -1,6 +1,7 @@
 """What an organization does with its API key; ids are anybody's, so that it asks for what is another's as well."""
 
 import json
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -13,7 +14,6 @@ from tests.isolation.world import SESSIONS, Draw, Known, Organization, Session, 
 
 _APP: Final = "/api/app/agents"
 _MEMORY: Final = _APP + "/memory"
-_FAR: Final = 400
 WORDS: Final = ("cnry", "liked", "%", "\\", "_", "CNRY liked")
 
 
@@ -157,15 +157,17 @@ async def start_load(world: World, draw: Draw, organization: Organization) -> No
 
 
 async def start_save(world: World, draw: Draw, organization: Organization) -> None:
-    """A save as a workflow run, sometimes for a principal that is not the session's, which is refused."""
+    """A save as a workflow run, sometimes for a principal: only a session of nobody's may name another than its own."""
     session = world.session(organization, draw.below(SESSIONS))
-    made, words = texts.entries(world, draw, session.owner)
+    named = None if draw.often() else draw.one_of(world.cast).ref
+    is_refused = named not in {None, session.caller.ref} and session.caller.kind != "none"
+    owner = session.owner if named is None else replace(session.owner, principal=named)
+    made, words = texts.entries(world, draw, owner)
     data: dict[str, Any] = {"session_uuid": session.uuid, "entries": made}
-    other = draw.one_of(world.cast).ref
-    if not draw.often() and other not in {None, session.caller.ref}:
-        data["principal_ref"] = other
+    if named is not None:
+        data["principal_ref"] = named
     answer = await _start(world, "start a save", session, "agents.memory-save", data, sent=words)
-    world.expect("principal_ref" not in data or answer.status >= _FAR, "a save for another", answer)
+    world.expect(not is_refused or answer.status in {403, 404}, "a save for another principal", answer)
     world.know("run", organization, (answer.json() or {}).get("workflow_id"), session.asker)
 
 
