@@ -13,6 +13,8 @@ from typing import Any, Final
 import psutil
 import pytest
 
+from tests.support.outputs import OUTPUTS
+
 SERVICES: Final = ("gateway", "save", "distill", "recall_labeller", "prune")
 TOTALS: Final = {
     "sessions": 43,
@@ -106,4 +108,5 @@ async def test_killing_each_service_during_the_demo_changes_no_total(tmp_path: P
 
     assert totals == TOTALS
     log = (home / "log" / "lorebus.log").read_text()
+    OUTPUTS.search("the log of the demo's system", log)
     assert log.count("starting it again") == 5

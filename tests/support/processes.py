@@ -9,6 +9,7 @@ from typing import Final
 import psutil
 
 from lorebus_ops.line_log import LineLog
+from tests.support.outputs import OUTPUTS
 
 DEADLINE_SECONDS: Final = 30.0
 _POLL_SECONDS: Final = 0.01
@@ -44,6 +45,7 @@ def line_log(folder: Path) -> Iterator[LineLog]:
         yield log
     finally:
         log.close()
+        OUTPUTS.search("the log of a local stack", log.path.read_text(errors="replace"))
 
 
 def lines_of(log: LineLog) -> list[str]:
