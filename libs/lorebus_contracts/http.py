@@ -13,6 +13,7 @@ from pydantic import (
     ConfigDict,
     Field,
     GetJsonSchemaHandler,
+    JsonValue,
     WithJsonSchema,
     model_validator,
 )
@@ -25,7 +26,6 @@ from lorebus_contracts.fields import (
     Count,
     EntryText,
     Flag,
-    Json,
     MemoryFormat,
     Name,
     Outcome,
@@ -205,7 +205,8 @@ class StartBody(WireModel):
     """A workflow run to start; `initial_data` is what the type's own input schema says."""
 
     workflow_type: WorkflowType = Field(description="What to run; see `/api/workflows/types`.")
-    initial_data: dict[str, Json] = Field(description="The type's inputs; see its schema.")
+    # As it came: the type's own schema cleans texts, and leaves the names of principals alone.
+    initial_data: dict[str, JsonValue] = Field(description="The type's inputs; see its schema.")
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:

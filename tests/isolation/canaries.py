@@ -75,6 +75,8 @@ class Ledger:
 
     def __init__(self) -> None:
         self._owners: dict[bytes, Owner] = {}
+        # Of a million texts few have an owner of their own.
+        self._same: dict[Owner, Owner] = {}
 
     def mint(self, owner: Owner) -> str:
         """A word that is in no other text."""
@@ -83,7 +85,7 @@ class Ledger:
             number, letter = divmod(number, len(string.ascii_lowercase))
             letters = string.ascii_lowercase[letter] + letters
         word = PREFIX + letters
-        self._owners[word.encode()] = owner
+        self._owners[word.encode()] = self._same.setdefault(owner, owner)
         return word
 
     def found(self, answer: bytes) -> frozenset[bytes]:
