@@ -108,6 +108,7 @@ class Delivery:
         self._idle.set()
         self._give_back = asyncio.Event()
         self.state = DeliveryState()
+        metrics.HALTED.labels(subscription.group).set(0)
 
     async def drain(self) -> None:
         """Wait until the batch in hand is done; one that waits out a fault is given back at once."""
@@ -226,7 +227,7 @@ class Delivery:
             item.outcome = verdict
             if isinstance(verdict, Applied) and item.event is not None:
                 seconds = max(0.0, (now - item.event.occurred_at).total_seconds())
-                metrics.END_TO_END_SECONDS.labels(item.topic.name).observe(seconds)
+                metrics.END_TO_END_SECONDS.labels(item.topic.name, self._subscription.group).observe(seconds)
         self._subscription.after_commit()
 
     async def _handled(self, events: Sequence[Event]) -> Sequence[Verdict]:

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from lorebus_kit.metrics import REGISTRY
+from lorebus_kit.metrics import HEALTHY, REGISTRY
 
 OK: Final = 200
 UNAVAILABLE: Final = 503
@@ -49,6 +49,7 @@ def health_routes(source: HealthSource) -> list[Route]:
         return _answer((*health.live_problems, *health.ready_problems), health.facts)
 
     async def metrics(_request: Request) -> Response:
+        _tell(source())
         return Response(generate_latest(REGISTRY), headers={"content-type": CONTENT_TYPE_LATEST})
 
     return [
@@ -57,6 +58,11 @@ def health_routes(source: HealthSource) -> list[Route]:
         Route("/health/ready", ready),
         Route("/metrics", metrics),
     ]
+
+
+def _tell(health: Health) -> None:
+    HEALTHY.labels("live").set(not health.live_problems)
+    HEALTHY.labels("ready").set(not (health.live_problems or health.ready_problems))
 
 
 def _answer(problems: tuple[str, ...], facts: Mapping[str, object]) -> Response:

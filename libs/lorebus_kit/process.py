@@ -7,6 +7,7 @@ import uvloop
 from lorebus_kit.bus import BusProducer
 from lorebus_kit.consumer import ConsumerProcess
 from lorebus_kit.logs import configure_logs
+from lorebus_kit.pools import watch_pool
 from lorebus_kit.settings import SettingsT, load_settings
 from lorebus_store.database import Database
 
@@ -27,5 +28,6 @@ async def _run(service: str, settings: SettingsT, build: Build[SettingsT]) -> No
         pooler=settings.database_pooler,
         application_name=f"lorebus-{service}",
     )
+    watch_pool(database)
     bus = BusProducer(settings.bootstrap_servers, topic_prefix=settings.topic_prefix)
     await build(settings, database, bus).run()

@@ -47,8 +47,6 @@ class Relay:
             while not stop.is_set():
                 try:
                     published = await self._round()
-                    if not published:
-                        await self._measure()
                 except TransientError as error:
                     metrics.OUTBOX_FAILED.inc()
                     _log.warning("relay waits", extra={"error_text": str(error)})
@@ -105,12 +103,6 @@ class Relay:
                     pass
         except (TransientError, TimeoutError):
             _log.info("outbox left to another relay")
-
-    async def _measure(self) -> None:
-        async with self._database.read() as connection:
-            rows, age_seconds = await outbox.depth(connection)
-        metrics.OUTBOX_ROWS.set(rows)
-        metrics.OUTBOX_AGE.set(age_seconds)
 
     async def _wait(self, stop: asyncio.Event) -> None:
         waits = {asyncio.create_task(event.wait()) for event in (self._woken, stop)}

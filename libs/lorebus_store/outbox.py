@@ -18,6 +18,8 @@ from lorebus_store.tables import SHARDS
 
 CHANNEL: Final = "lorebus_outbox"
 """Notified at commit, to wake a relay (`Database.listen`)."""
+MOST_COUNTED: Final = 10_000
+"""Where counting stops: beyond this it only matters that it is a lot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ _RELEASE: Final = Statement(
 _DEPTH: Final = Statement(
     """
     SELECT count(*), coalesce(CAST(extract(epoch FROM now() - min(created_at)) AS double precision), 0)
-    FROM lorebus.outbox
+    FROM (SELECT created_at FROM lorebus.outbox ORDER BY id LIMIT :limit) AS first
     """
 )
 
@@ -149,6 +151,7 @@ async def release(conn: AsyncConnection, token: UUID) -> None:
     await _RELEASE.run(conn, {"token": token})
 
 
-async def depth(conn: AsyncConnection) -> Depth:
-    """How far the relays are behind."""
-    return Depth(*await _DEPTH.row(conn))
+async def depth(conn: AsyncConnection, limit: int = MOST_COUNTED) -> Depth:
+    """How far the relays are behind; no more rows are looked at than `limit`, the oldest ones."""
+    row = await _DEPTH.row(conn, {"limit": limit})
+    return Depth(*row)

@@ -55,6 +55,7 @@ from lorebus_kit.acceptance import AcceptMode, Acceptor
 from lorebus_kit.bus import BusProducer
 from lorebus_kit.delivery import keep_running
 from lorebus_kit.health import health_routes
+from lorebus_kit.pools import watch_pool
 from lorebus_kit.providers.directory import Providers
 from lorebus_kit.providers.usage import StoredUsage
 from lorebus_kit.relay import Relay
@@ -88,6 +89,7 @@ class Gateway:
             pooler=settings.database_pooler,
             application_name="lorebus-gateway",
         )
+        watch_pool(self._database)
         self._bus = BusProducer(settings.bootstrap_servers, topic_prefix=settings.topic_prefix)
         self._relay = Relay(self._database, self._bus)
         self._acceptor = Acceptor(

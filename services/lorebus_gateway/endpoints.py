@@ -36,6 +36,8 @@ _ACCEPTED: Final = 202
 _NOTHING_ASKED: Final = b"{}"
 """Where a POST asks for nothing, it may come without a body."""
 _FIRST_SERVER_ERROR: Final = 500
+_CLIENT_GONE: Final = 499
+"""What a request is counted as whose client did not wait for its answer; such a status is never sent."""
 _log: Final = logging.getLogger(__name__)
 
 Method: TypeAlias = Literal["GET", "POST", "PUT", "DELETE"]
@@ -152,20 +154,33 @@ class _Endpoint:
 
     async def respond(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = perf_counter()
-        given: Answer | Stream
+        # What nobody here knows how to answer is answered 500 by whoever called us, and counts as that.
+        status = _FIRST_SERVER_ERROR
         try:
-            given = await self._answer(scope, receive)
-        except KNOWN_ERRORS as error:
-            given = problem_answer(error)
-            self._log_refusal(given.status, error)
+            given = await self._given(scope, receive)
+            status = given.status
+            if isinstance(given, Stream):
+                await send_stream(given, scope, receive, send)
+            else:
+                await send_answer(given, send)
         except ClientDisconnect:
-            return
-        if isinstance(given, Stream):
-            await send_stream(given, scope, receive, send)
-        else:
-            await send_answer(given, send)
-        metrics.REQUESTS.labels(self._route.method, self._route.path, given.status).inc()
-        self._seconds.observe(perf_counter() - began)
+            status = _CLIENT_GONE
+        finally:
+            metrics.REQUESTS.labels(self._route.method, self._route.path, status).inc()
+            self._seconds.observe(perf_counter() - began)
+
+    async def _given(self, scope: Scope, receive: Receive) -> Answer | Stream:
+        """The answer, or the problem that a request is refused with.
+
+        Raises:
+            ClientDisconnect: nobody waits for an answer any more.
+        """
+        try:
+            return await self._answer(scope, receive)
+        except KNOWN_ERRORS as error:
+            refused = problem_answer(error)
+            self._log_refusal(refused.status, error)
+            return refused
 
     async def _answer(self, scope: Scope, receive: Receive) -> Answer | Stream:
         route, services = self._route, self._services

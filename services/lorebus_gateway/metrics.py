@@ -50,6 +50,27 @@ RECALLS: Final = Counter(
     ("strategy",),
     registry=REGISTRY,
 )
+RECALL_SECONDS: Final = Histogram(
+    "lorebus_recall_seconds",
+    "From a load's being authenticated to its answer, by the strategy that answered.",
+    ("strategy",),
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+    registry=REGISTRY,
+)
+RECALL_ENTRIES: Final = Histogram(
+    "lorebus_recall_entries",
+    "Entries that a load handed out.",
+    ("strategy",),
+    buckets=(0, 1, 2, 5, 10, 20, 50, 100, 250, 500, 1000),
+    registry=REGISTRY,
+)
+RECALL_CHARS: Final = Histogram(
+    "lorebus_recall_chars",
+    "Code points of the text that a load handed out; a pack's budget is 20 000.",
+    ("strategy",),
+    buckets=(0, 250, 500, 1_000, 2_500, 5_000, 10_000, 15_000, 20_000, 50_000, 200_000),
+    registry=REGISTRY,
+)
 RECALLS_SKIPPED: Final = Counter(
     "lorebus_recalls_skipped", "Loads answered without memory.", ("reason",), registry=REGISTRY
 )

@@ -7,6 +7,7 @@ have none gets none and leaves no trace; and nothing is written on the load's pa
 import secrets
 from dataclasses import dataclass
 from datetime import datetime
+from time import perf_counter
 from typing import assert_never
 from uuid import UUID, uuid4
 
@@ -68,6 +69,7 @@ class Recalling:
             NotFoundError: the session is not known, or not within this agent config.
             TransientError: the database is away.
         """
+        began = perf_counter()
         async with self._database.read() as connection:
             plan = _plan(session, wish, await _context(connection, session))
             if isinstance(plan, LoadAnswer):
@@ -80,8 +82,15 @@ class Recalling:
         used_chars = len(render(plan.strategy.effective, choice.texts))
         head = _recorded(session, plan, answer, recall_id, now, used_chars=used_chars)
         await self._recorder.record(AnsweredRecall(head, choice))
-        metrics.RECALLS.labels(answer.strategy).inc()
+        _measure(answer, used_chars, perf_counter() - began)
         return answer
+
+
+def _measure(answer: LoadAnswer, used_chars: int, seconds: float) -> None:
+    metrics.RECALLS.labels(answer.strategy).inc()
+    metrics.RECALL_SECONDS.labels(answer.strategy).observe(seconds)
+    metrics.RECALL_ENTRIES.labels(answer.strategy).observe(answer.count)
+    metrics.RECALL_CHARS.labels(answer.strategy).observe(used_chars)
 
 
 async def _context(connection: Connection, session: SessionClaims) -> RecallContext:

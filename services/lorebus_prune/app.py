@@ -9,6 +9,7 @@ from lorebus_kit.failures import failure_recorder
 from lorebus_kit.reaching import Reaching
 from lorebus_kit.relay import Relay
 from lorebus_kit.retention import Retention
+from lorebus_kit.sampler import Sampler
 from lorebus_kit.subscription import Subscription
 from lorebus_prune.handlers import on_prune_requested
 from lorebus_prune.settings import PruneSettings
@@ -16,7 +17,7 @@ from lorebus_store.database import Database
 
 
 def build(settings: PruneSettings, database: Database, bus: BusProducer) -> ConsumerProcess:
-    """The process: `memory.prune-requested` in, entries out of PostgreSQL; also keeps the house."""
+    """The process: `memory.prune-requested` in, entries out of PostgreSQL; also keeps the house and samples it."""
     relay = Relay(database, bus)
     subscription = Subscription(
         group=PRUNE_GROUP,
@@ -30,5 +31,5 @@ def build(settings: PruneSettings, database: Database, bus: BusProducer) -> Cons
         subscription,
         database=database,
         bus=bus,
-        background=(relay.run, Retention(database).run, Reaching(database).run),
+        background=(relay.run, Retention(database).run, Reaching(database).run, Sampler(database).run),
     )

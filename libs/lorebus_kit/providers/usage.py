@@ -12,6 +12,7 @@ from uuid import UUID
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from lorebus_kit.metrics import MODEL_OVER_BUDGET
 from lorebus_kit.providers.errors import FailureReason, NotAskedError
 from lorebus_kit.providers.profiles import ModelProfiles
 from lorebus_kit.settings import PREFIX
@@ -86,6 +87,7 @@ class StoredUsage:
                 max_tokens=self._settings.model_tokens_per_day,
             )
         if not counted:
+            MODEL_OVER_BUDGET.inc()
             raise NotAskedError(
                 FailureReason.OVER_BUDGET,
                 "the organization's budget of model calls or tokens of the day is used up",

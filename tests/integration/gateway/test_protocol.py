@@ -64,6 +64,8 @@ async def test_an_error_of_ours_is_a_problem_document_that_tells_nothing(gateway
     assert (answer.status_code, answer.headers["content-type"]) == (500, PROBLEM_JSON)
     assert answer.json()["type"] == "urn:lorebus:problem:internal"
     assert "secret" not in answer.text
+    failed = 'route="/api/app/agents/configs/{agent_config_uuid}",status="500"'
+    assert failed in (await gateway.client.get("/metrics")).text
     assert (await gateway.ask("GET", "/api/app/organization")).status_code == 200
 
 
@@ -84,6 +86,10 @@ async def test_requests_are_counted_by_route_and_never_by_id(gateway: Asking) ->
     route = 'method="PUT",route="/api/app/agents/configs/{agent_config_uuid}",status="200"'
     assert f"lorebus_http_requests_total{{{route}}}" in metrics
     assert 'lorebus_recalls_total{strategy="last_k"}' in metrics
+    for measured in ("seconds", "entries", "chars"):
+        assert f'lorebus_recall_{measured}_count{{strategy="last_k"}}' in metrics
+    assert 'lorebus_healthy{probe="ready"} 1.0' in metrics
+    assert 'lorebus_database_connections{state="size"}' in metrics
     assert str(config) not in metrics
 
 
