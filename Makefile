@@ -8,7 +8,7 @@ PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 LOCAL_MODEL := .cache/distill-local
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-kafka faults http-long isolation distill-local check fmt clean
+.PHONY: help setup run demo test test-kafka faults http-long isolation distill-local alerts check fmt clean
 
 help: ## List the commands.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -64,6 +64,10 @@ check: setup ## The one definition of clean.
 	PYTHONPATH=libs:services $(BIN)/lint-imports --no-cache
 	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
 	$(BIN)/pytest -q $(PARALLEL) tests/unit tests/contract
+
+alerts: ## Check scrape config and alert rules, and run the rules' own tests; needs promtool (Debian: prometheus).
+	promtool check config deploy/prometheus/prometheus.yml
+	promtool test rules deploy/prometheus/alerts.test.yml
 
 fmt: setup ## Format and apply the safe fixes.
 	$(BIN)/ruff format .

@@ -109,6 +109,7 @@ class Delivery:
         self._give_back = asyncio.Event()
         self.state = DeliveryState()
         metrics.HALTED.labels(subscription.group).set(0)
+        metrics.RETRIED.labels(subscription.group)
 
     async def drain(self) -> None:
         """Wait until the batch in hand is done; one that waits out a fault is given back at once."""
