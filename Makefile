@@ -28,8 +28,8 @@ run: setup ## Keep the whole system up: PostgreSQL, broker, gateway and four con
 demo: setup ## Show the main job on real sessions; starts the system if none runs.
 	@exec $(BIN)/lorebus demo
 
-test: setup ## The whole suite on the embedded PostgreSQL and broker (or what the environment names).
-	$(BIN)/pytest $(PARALLEL)
+test: setup ## The whole suite, on containers where a Docker engine answers, else embedded; BACKEND=containers or embedded: on that only.
+	LOREBUS_TEST_BACKEND=$(BACKEND) $(BIN)/pytest $(PARALLEL)
 
 test-kafka: setup ## The same suite on Apache Kafka (jars by Maven, Java of the machine), and what needs three brokers.
 	LOREBUS_TEST_BROKER=kafka $(BIN)/pytest $(PARALLEL)

@@ -26,7 +26,8 @@ SERVICES: Final = (
 )
 
 OF_COMPOSE: Final = {
-    "POSTGRES_PASSWORD": "Of PostgreSQL in docker-compose.yml: letters and digits, since it becomes part of a URL."
+    "POSTGRES_PASSWORD": "Of PostgreSQL in docker-compose.yml: letters and digits, since it becomes part of a URL.",
+    "GRAFANA_PASSWORD": "Of the user `admin` of Grafana in docker-compose.yml.",
 }
 """What docker-compose.yml takes from `.env` for itself."""
 

@@ -5,6 +5,7 @@
 3. Containers, where a Docker engine answers.
 4. The embedded pair.
 
+LOREBUS_TEST_BACKEND=containers or embedded (`make test BACKEND=containers`) takes that rung and no other.
 Each is a context that ends what it started. Nothing starts before a test asks for it.
 """
 
@@ -33,13 +34,32 @@ def wants_apache_kafka() -> bool:
     return os.environ.get("LOREBUS_TEST_BROKER") == "kafka"
 
 
+def wants_containers() -> bool:
+    """True when PostgreSQL and broker are to be containers: asked for, or an engine answers and nothing was asked.
+
+    Raises:
+        RuntimeError: they were asked for and no engine answers, or something was asked for that there is not.
+    """
+    asked = os.environ.get("LOREBUS_TEST_BACKEND", "")
+    if asked not in {"", "containers", "embedded"}:
+        raise RuntimeError(f"LOREBUS_TEST_BACKEND is {asked!r}; it may be `containers` or `embedded`")
+    if asked == "embedded":
+        return False
+    answers = docker_answers()
+    if asked == "containers" and not answers:
+        raise RuntimeError(
+            "containers were asked for and no Docker engine answers: start one, or set DOCKER_HOST"
+        )
+    return answers
+
+
 @contextmanager
 def postgres_server() -> Iterator[str]:
     """The address of a database whose user may make more databases."""
     given = os.environ.get("LOREBUS_TEST_DATABASE_URL")
     if given:
         yield given
-    elif docker_answers():
+    elif wants_containers():
         with postgres_container() as url:
             yield url
     else:
@@ -56,7 +76,7 @@ def broker() -> Iterator[str]:
     elif wants_apache_kafka():
         with apache_kafka(brokers=1) as kafka:
             yield kafka.bootstrap_servers
-    elif docker_answers():
+    elif wants_containers():
         with kafka_container() as servers:
             yield servers
     else:
