@@ -15,6 +15,7 @@ from uuid import UUID
 
 from lorebus_contracts.events import Event, PruneRequested, SaveRequested, SessionEnded
 from lorebus_contracts.workflows import WorkflowType
+from lorebus_kit import tracing
 from lorebus_kit.bus import Record, UnconfirmedError
 from lorebus_kit.emitting import outbox_row
 from lorebus_kit.run_ids import distill_run_id
@@ -132,7 +133,8 @@ class Acceptor:
     async def _not_published(self, waiting: list[_Waiting]) -> list[_Waiting]:
         if monotonic() < self._bus_away_until:
             return waiting
-        records = [Record(one.event.topic.name, one.event.key(), one.value) for one in waiting]
+        told = tracing.headers(tracing.traceparent())
+        records = [Record(one.event.topic.name, one.event.key(), one.value, told) for one in waiting]
         errors = await self._bus.publish_all(records, timeout_seconds=self._publish_seconds)
         failed = [
             one._replace(error=error) for one, error in zip(waiting, errors, strict=True) if error is not None

@@ -21,7 +21,7 @@ from aiokafka.errors import KafkaError
 from lorebus_contracts.events import Event
 from lorebus_contracts.topics import Topic
 from lorebus_contracts.wire import WireError, parse
-from lorebus_kit import metrics
+from lorebus_kit import metrics, tracing
 from lorebus_kit.accounting import DeadLettered, Outcome, account
 from lorebus_kit.backoff import Backoff, pause
 from lorebus_kit.bus import Record, UnconfirmedError
@@ -125,7 +125,7 @@ class Delivery:
         self._idle.clear()
         self.state.busy_since = monotonic()
         try:
-            await self._whatever_happens(self._process(items, consumer))
+            await self._whatever_happens(self._traced(items, consumer))
         finally:
             try:
                 await self._whatever_happens(self._settle(items, consumer))
@@ -139,6 +139,13 @@ class Delivery:
             await step
         except Exception:  # noqa: BLE001 - Nothing may reach FastStream, which would drop the batch.
             _log.exception("batch rewound", extra={"group": self._subscription.group})
+
+    async def _traced(self, items: Sequence[_Item], consumer: AIOKafkaConsumer) -> None:
+        records = [item.record for item in items]
+        with tracing.batch(records, group=self._subscription.group) as spans:
+            await self._process(items, consumer)
+            for item, span in zip(items, spans, strict=True):
+                span.set_attribute("lorebus.outcome", _named(item.outcome))
 
     async def _process(self, items: Sequence[_Item], consumer: AIOKafkaConsumer) -> None:
         started = monotonic()
@@ -366,6 +373,10 @@ def _check_headers(record: ConsumerRecord) -> None:
             value.decode("utf-8")
         except UnicodeDecodeError as error:
             raise UndecodableHeaderError("a header's value is not UTF-8") from error
+
+
+def _named(outcome: Outcome | None) -> str:
+    return "Undecided" if outcome is None else type(outcome).__name__
 
 
 def _reason(error: Exception) -> str:

@@ -6,6 +6,7 @@ from typing import Final
 from uuid import UUID, uuid4
 
 from lorebus_contracts.events import ChangeKind, Event, MemoryChanged
+from lorebus_kit.tracing import traceparent
 from lorebus_store.locks import ConfigPair
 from lorebus_store.outbox import OutboxRow
 
@@ -14,7 +15,7 @@ IDS_AN_EVENT: Final = 1_000
 
 
 def outbox_row(event: Event, payload: bytes | None = None) -> OutboxRow:
-    """The outbox row of an event; written in the transaction of whatever causes it.
+    """The outbox row of an event, in the trace that we are in; written in the transaction of whatever causes it.
 
     `payload` are the event's bytes where they have been made already.
     """
@@ -24,6 +25,7 @@ def outbox_row(event: Event, payload: bytes | None = None) -> OutboxRow:
         key=event.key(),
         payload=event.model_dump_json().encode() if payload is None else payload,
         event_id=event.event_id,
+        traceparent=traceparent(),
     )
 
 

@@ -9,6 +9,7 @@ from lorebus_kit.consumer import ConsumerProcess
 from lorebus_kit.logs import configure_logs
 from lorebus_kit.pools import watch_pool
 from lorebus_kit.settings import SettingsT, load_settings
+from lorebus_kit.tracing import traced_process
 from lorebus_store.database import Database
 
 Build = Callable[[SettingsT, Database, BusProducer], ConsumerProcess]
@@ -18,7 +19,8 @@ def main(service: str, settings_type: type[SettingsT], build: Build[SettingsT]) 
     """Run a consumer until SIGTERM or SIGINT; a wrong setting ends it at once with exit code 2."""
     settings = load_settings(settings_type)
     configure_logs(service, settings.log_level)
-    uvloop.run(_run(service, settings, build))
+    with traced_process(service, settings):
+        uvloop.run(_run(service, settings, build))
 
 
 async def _run(service: str, settings: SettingsT, build: Build[SettingsT]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID, uuid4
 
-from lorebus_kit import metrics
+from lorebus_kit import metrics, tracing
 from lorebus_kit.backoff import Backoff, pause
 from lorebus_kit.bus import Record
 from lorebus_kit.subscription import Publisher
@@ -75,7 +75,7 @@ class Relay:
         try:
             async with self._database.read() as connection:
                 rows = await outbox.pending(connection, shards, limit=ROWS_A_ROUND)
-            errors = await self._bus.publish_all([Record(row.topic, row.key, row.payload) for row in rows])
+            errors = await self._bus.publish_all([_record(row) for row in rows])
             confirmed = _confirmed_in_order(rows, errors)
             async with self._database.begin() as connection:
                 await outbox.delete_published(connection, [row.id for row in confirmed])
@@ -118,6 +118,10 @@ class Relay:
             while not stop.is_set():
                 if await wakeups.wait(POLL_SECONDS * 5):
                     self.wake()
+
+
+def _record(row: PendingRow) -> Record:
+    return Record(row.topic, row.key, row.payload, tracing.headers(row.traceparent))
 
 
 def _confirmed_in_order(

@@ -40,6 +40,18 @@ class ServiceSettings(BaseSettings):
         default="INFO", description="Least level logged."
     )
 
+    traces_endpoint: str = Field(
+        default="",
+        pattern=r"^(https?://.+)?$",
+        description="Where traces are sent by OTLP over HTTP, as http://host:4318; empty: there are none.",
+    )
+    traces_share: float = Field(
+        default=1.0,
+        ge=0,
+        le=1,
+        description="Which share of the traces that begin here is kept; one that a caller began is kept if it says so.",
+    )
+
     @field_validator("database_url")
     @classmethod
     def _is_postgresql(cls, value: SecretStr) -> SecretStr:

@@ -31,6 +31,8 @@ class OutboxRow:
     key: bytes
     payload: bytes
     event_id: UUID
+    traceparent: str | None = None
+    """The trace in which it was caused, as W3C writes it."""
 
 
 class PendingRow(NamedTuple):
@@ -43,6 +45,7 @@ class PendingRow(NamedTuple):
     key: bytes
     payload: bytes
     event_id: UUID
+    traceparent: str | None = None
 
 
 class Depth(NamedTuple):
@@ -60,10 +63,11 @@ def shard_of(key: bytes) -> int:
 def _add(answer: str) -> str:
     return f"""
     WITH added AS (
-        INSERT INTO lorebus.outbox (organization_uuid, shard, topic, key, payload, event_id)
+        INSERT INTO lorebus.outbox (organization_uuid, shard, topic, key, payload, event_id, traceparent)
         SELECT * FROM unnest(
             CAST(:organizations AS uuid[]), CAST(:shards AS smallint[]), CAST(:topics AS text[]),
-            CAST(:keys AS bytea[]), CAST(:payloads AS bytea[]), CAST(:events AS uuid[])
+            CAST(:keys AS bytea[]), CAST(:payloads AS bytea[]), CAST(:events AS uuid[]),
+            CAST(:traceparents AS text[])
         ) RETURNING 1
     )
     SELECT {answer} FROM (SELECT count(*) FROM added) AS added
@@ -123,6 +127,7 @@ async def add(conn: AsyncConnection, rows: Sequence[OutboxRow], *, notify: bool 
         "keys": [row.key for row in rows],
         "payloads": [row.payload for row in rows],
         "events": [row.event_id for row in rows],
+        "traceparents": [row.traceparent for row in rows],
     }
     await (_ADD_AND_NOTIFY if notify else _ADD).rows(conn, values)
 

@@ -383,6 +383,7 @@ outbox: Final = Table(
     required("payload", BYTEA),
     required("event_id", UUID),
     made("created_at"),
+    optional("traceparent", Text),
     key("id"),
     Index("outbox_shard", "shard", "id"),
 )

@@ -30,6 +30,7 @@ from lorebus_gateway.key_scopes import ADMIN, Scopes, require_scopes
 from lorebus_gateway.problems import KNOWN_ERRORS, method_not_allowed, problem_answer
 from lorebus_gateway.services import Services
 from lorebus_gateway.uploads import Upload, uploaded
+from lorebus_kit import tracing
 from lorebus_kit.tokens import SessionClaims
 
 _ACCEPTED: Final = 202
@@ -153,6 +154,16 @@ class _Endpoint:
         self._seconds = metrics.REQUEST_SECONDS.labels(route.method, route.path)
 
     async def respond(self, scope: Scope, receive: Receive, send: Send) -> None:
+        told = header(scope, b"traceparent")
+        attributes = {"http.request.method": self._route.method, "http.route": self._route.path}
+        with tracing.request(
+            f"{self._route.method} {self._route.path}",
+            attributes,
+            asked_in=None if told is None else told.decode("latin-1"),
+        ) as span:
+            span.set_attribute("http.response.status_code", await self._respond(scope, receive, send))
+
+    async def _respond(self, scope: Scope, receive: Receive, send: Send) -> int:
         began = perf_counter()
         # What nobody here knows how to answer is answered 500 by whoever called us, and counts as that.
         status = _FIRST_SERVER_ERROR
@@ -168,6 +179,7 @@ class _Endpoint:
         finally:
             metrics.REQUESTS.labels(self._route.method, self._route.path, status).inc()
             self._seconds.observe(perf_counter() - began)
+        return status
 
     async def _given(self, scope: Scope, receive: Receive) -> Answer | Stream:
         """The answer, or the problem that a request is refused with.
