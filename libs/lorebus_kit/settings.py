@@ -5,7 +5,7 @@ A wrong setting stops the process at start with the variable's name and what is 
 
 import sys
 from datetime import timedelta
-from typing import Annotated, Final, Literal, NoReturn, TypeVar
+from typing import Annotated, Final, Literal, NamedTuple, NoReturn, TypeVar
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -85,6 +85,23 @@ class ConsumerSettings(ServiceSettings):
     )
 
 
+class SettingFault(NamedTuple):
+    """What is wrong with a variable; the text does not repeat its value."""
+
+    variable: str
+    problem: str
+    is_missing: bool
+
+
+def setting_faults(settings: type[BaseSettings]) -> tuple[SettingFault, ...]:
+    """What is wrong with the environment for a process with these settings."""
+    try:
+        settings()
+    except ValidationError as error:
+        return _faults(error)
+    return ()
+
+
 def load_settings(settings: type[SettingsT]) -> SettingsT:
     """The process's settings; a wrong one ends the process with exit code 2 and a line a variable on stderr."""
     try:
@@ -94,8 +111,18 @@ def load_settings(settings: type[SettingsT]) -> SettingsT:
 
 
 def _refuse(error: ValidationError) -> NoReturn:
-    for item in error.errors(include_url=False, include_input=False, include_context=False):
-        name = PREFIX + "_".join(str(part) for part in item["loc"]).upper()
-        problem = "is required" if item["type"] == "missing" else item["msg"]
-        sys.stderr.write(f"lorebus: {name}: {problem}\n")
+    for fault in _faults(error):
+        sys.stderr.write(f"lorebus: {fault.variable}: {fault.problem}\n")
     raise SystemExit(EXIT_BAD_SETTINGS)
+
+
+def _faults(error: ValidationError) -> tuple[SettingFault, ...]:
+    items = error.errors(include_url=False, include_input=False, include_context=False)
+    return tuple(
+        SettingFault(
+            PREFIX + "_".join(str(part) for part in item["loc"]).upper(),
+            "is required" if item["type"] == "missing" else item["msg"],
+            item["type"] == "missing",
+        )
+        for item in items
+    )

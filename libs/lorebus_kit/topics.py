@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+from collections.abc import Mapping
 from typing import Final
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
@@ -24,6 +25,14 @@ def topic_names(prefix: str = "") -> tuple[str, ...]:
     plain = [prefix + topic.name for topic in TOPICS]
     dead = [prefix + topic.dead_letters(group) for topic in TOPICS for group in topic.groups]
     return (*plain, *dead)
+
+
+def topic_settings(name: str) -> Mapping[str, str]:
+    """The broker's settings of a topic: the largest record, and how long records are kept."""
+    is_dead = name.endswith(".dlq")
+    days = DEAD_LETTER_DAYS if is_dead else TOPIC_DAYS
+    most_bytes = MAX_DEAD_LETTER_BYTES if is_dead else MAX_RECORD_BYTES
+    return {"max.message.bytes": str(most_bytes), "retention.ms": str(days * _DAY_MS)}
 
 
 async def apply_topics(
@@ -72,12 +81,4 @@ async def _create(bootstrap_servers: str, partitions: int, replication_factor: i
 
 
 def _new_topic(name: str, partitions: int, replication_factor: int) -> NewTopic:
-    is_dead = name.endswith(".dlq")
-    days = DEAD_LETTER_DAYS if is_dead else TOPIC_DAYS
-    most_bytes = MAX_DEAD_LETTER_BYTES if is_dead else MAX_RECORD_BYTES
-    return NewTopic(
-        name,
-        partitions,
-        replication_factor,
-        topic_configs={"max.message.bytes": str(most_bytes), "retention.ms": str(days * _DAY_MS)},
-    )
+    return NewTopic(name, partitions, replication_factor, topic_configs=dict(topic_settings(name)))

@@ -51,10 +51,15 @@ async def current(database_url: str) -> str | None:
 
 def head() -> str:
     """The revision that this code was written for."""
-    newest = ScriptDirectory.from_config(_config()).get_current_head()
+    newest = scripts().get_current_head()
     if newest is None:
         raise LookupError(f"there are no migrations under {_SCRIPTS.name}")
     return newest
+
+
+def scripts() -> ScriptDirectory:
+    """The migrations that this code knows."""
+    return ScriptDirectory.from_config(_config())
 
 
 @asynccontextmanager
