@@ -13,6 +13,8 @@ from lorebus_domain.redaction import redact
 from lorebus_kit.bus import Record
 
 HEADER_PREFIX: Final = "lorebus-"
+FIRST_TOLD: Final = "origin-topic"
+"""What is told of a dead letter begins with this, behind the record's own headers."""
 ERROR_TEXT_CHARS: Final = 300
 LOST_NAMES_CHARS: Final = 4_096
 """How much of header names that cannot be kept is told, as hex: a dead letter must fit into its topic."""
@@ -28,7 +30,7 @@ def dead_letter(record: ConsumerRecord, *, topic: str, group: str, error: Except
         error: why.
     """
     told = {
-        "origin-topic": record.topic,
+        FIRST_TOLD: record.topic,
         "origin-partition": str(record.partition),
         "origin-offset": str(record.offset),
         "origin-group": group,

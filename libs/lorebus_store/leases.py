@@ -181,6 +181,35 @@ _EXTEND: Final = Statement(
 )
 
 
+_BEGIN_AGAIN: Final = Statement(
+    f"""
+    UPDATE lorebus.workflow_runs SET
+        state_name = '{State.RUN}', state_data = '{{}}', history = history || CAST(:step AS jsonb),
+        pending_input = :pending_input, due_at = now(), attempts = 0,
+        lease_token = NULL, lease_until = NULL, updated_at = :at, finished_at = NULL
+    WHERE organization_uuid = :organization_uuid AND id = :id AND type = '{WorkflowType.MEMORY_DISTILL}'
+        AND state_name = '{State.FAILED}'
+    """
+)
+
+
+async def begin_again(
+    conn: AsyncConnection, organization_uuid: UUID, run_id: UUID, *, pending_input: bytes, at: datetime
+) -> bool:
+    """Make a distill that failed due now, with its event; False when it is not failed (any more).
+
+    It saved nothing, and what it will save has an id that follows from the session.
+    """
+    values = {
+        "organization_uuid": organization_uuid,
+        "id": run_id,
+        "pending_input": pending_input,
+        "step": f"[{step_json(Step(State.RUN, at))}]",
+        "at": at,
+    }
+    return await _change(conn, _BEGIN_AGAIN, values)
+
+
 async def start_distills(conn: AsyncConnection, rows: Sequence[DistillStart]) -> set[RunKey]:
     """Begin distills that are new, were only accepted, or whose event was dead-lettered; the keys of those that began.
 

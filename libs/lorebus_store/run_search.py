@@ -1,0 +1,65 @@
+"""Runs as an operator looks for them: of one organization or of all.
+
+This is the system's own view; what an organization is shown comes from `runs`.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from lorebus_contracts.workflows import State, WorkflowType
+from lorebus_store.run_rows import Run
+from lorebus_store.statements import Statement
+
+_RUN: Final = ", ".join(Run._fields)
+
+
+@dataclass(frozen=True, slots=True)
+class RunSearch:
+    """Which runs: None stands for any. `older_than` counts from the last change."""
+
+    organization_uuid: UUID | None = None
+    run_type: WorkflowType | None = None
+    state_name: State | None = None
+    older_than: timedelta | None = None
+
+
+_SEARCH: Final = Statement(
+    f"""
+    SELECT {_RUN} FROM lorebus.workflow_runs
+    WHERE (CAST(:organization_uuid AS uuid) IS NULL OR organization_uuid = :organization_uuid)
+        AND (CAST(:type AS text) IS NULL OR type = :type)
+        AND (CAST(:state_name AS text) IS NULL OR state_name = :state_name)
+        AND (CAST(:older_than AS interval) IS NULL OR updated_at < now() - CAST(:older_than AS interval))
+    ORDER BY created_at DESC, id DESC LIMIT :limit
+    """
+)
+_WITH_ID: Final = Statement(
+    f"SELECT {_RUN} FROM lorebus.workflow_runs WHERE id = :id ORDER BY organization_uuid"
+)
+
+
+async def search_runs(conn: AsyncConnection, search: RunSearch, *, limit: int) -> tuple[Run, ...]:
+    """The runs that are looked for, at most `limit`, newest first. It may read the whole table."""
+    values = {
+        "organization_uuid": search.organization_uuid,
+        "type": search.run_type,
+        "state_name": search.state_name,
+        "older_than": search.older_than,
+        "limit": limit,
+    }
+    return tuple(map(_run, await _SEARCH.rows(conn, values)))
+
+
+async def runs_with_id(conn: AsyncConnection, run_id: UUID) -> tuple[Run, ...]:
+    """The runs of this id: an organization has one at most, and ids are made so that two hardly ever share one."""
+    return tuple(map(_run, await _WITH_ID.rows(conn, {"id": run_id})))
+
+
+def _run(row: Iterable[Any]) -> Run:
+    run = Run._make(row)
+    return run._replace(type=WorkflowType(run.type), state_name=State(run.state_name))
