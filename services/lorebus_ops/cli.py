@@ -4,7 +4,6 @@ That module is imported by the subcommand: `up` starts PostgreSQL before the slo
 the extra `local`.
 """
 
-import sys
 from pathlib import Path
 from typing import Annotated, Final
 from uuid import UUID
@@ -12,8 +11,9 @@ from uuid import UUID
 import typer
 
 from lorebus_domain.key_scope import KeyScope
-from lorebus_ops.errors import EXIT_FAILED
-from lorebus_ops.home import Home, LocalInfo, default_home
+from lorebus_ops.commands import COMMANDS, GROUPS
+from lorebus_ops.home import Home, default_home
+from lorebus_ops.options import AsJson, DatabaseUrl, local
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -21,13 +21,17 @@ app = typer.Typer(
     # A traceback with local values would show passwords.
     pretty_exceptions_enable=False,
     help="The memory of a fleet of AI agents.",
+    epilog="Exit codes: 0 good; 1 something is wrong or was refused; 2 the command line cannot be read;"
+    " 3 something cannot be reached (`up`: it runs already).",
 )
-topics_app = typer.Typer(no_args_is_help=True, help="The topics of the broker.")
 keys_app = typer.Typer(no_args_is_help=True, help="The API keys of organizations.")
 distill_app = typer.Typer(no_args_is_help=True, help="Distilling sessions.")
-app.add_typer(topics_app, name="topics")
 app.add_typer(keys_app, name="keys")
 app.add_typer(distill_app, name="distill")
+for name, group in GROUPS.items():
+    app.add_typer(group, name=name)
+for name, (command, epilog) in COMMANDS.items():
+    app.command(name, epilog=epilog)(command)
 
 # An empty line keeps two lines of help apart.
 MCP_EXAMPLE: Final = """Example, in the configuration of an MCP host:
@@ -35,19 +39,6 @@ MCP_EXAMPLE: Final = """Example, in the configuration of an MCP host:
 {"mcpServers": {"lorebus": {"command": "lorebus", "args": ["mcp"], "env":
 
 {"LOREBUS_URL": "https://lorebus.example", "LOREBUS_API_KEY": "lrb_..."}}}}"""
-DatabaseUrl = Annotated[
-    str | None,
-    typer.Option(
-        envvar="LOREBUS_DATABASE_URL", help="PostgreSQL; left out, that of the running local stack."
-    ),
-]
-BootstrapServers = Annotated[
-    str | None,
-    typer.Option(
-        envvar="LOREBUS_BOOTSTRAP_SERVERS", help="Kafka; left out, that of the running local stack."
-    ),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
 def main() -> None:
@@ -91,28 +82,12 @@ def mcp() -> None:
     raise typer.Exit(serve(Home(default_home()).running()))
 
 
-@app.command()
-def migrate(database_url: DatabaseUrl = None) -> None:
+@app.command(epilog="Example: lorebus migrate --database-url postgresql://owner:secret@db.internal/lorebus")
+def migrate(database_url: DatabaseUrl = None, *, as_json: AsJson = False) -> None:
     """Bring the database to the newest tables; does nothing when it is there already."""
     from lorebus_ops.administration import migrate as bring_up  # noqa: PLC0415 - Slow to import.
 
-    raise typer.Exit(bring_up(database_url or _local().database_url))
-
-
-@topics_app.command()
-def apply(
-    bootstrap_servers: BootstrapServers = None,
-    partitions: Annotated[int, typer.Option(min=1, help="Of each new topic.")] = 6,
-    replication_factor: Annotated[int, typer.Option(min=1, help="Of each new topic; 3 in production.")] = 1,
-    prefix: Annotated[str, typer.Option(envvar="LOREBUS_TOPIC_PREFIX", help="Put before every topic.")] = "",
-) -> None:
-    """Make the topics that are not there yet, dead letters included."""
-    from lorebus_ops.administration import make_topics  # noqa: PLC0415 - Slow to import.
-
-    servers = bootstrap_servers or _local().bootstrap_servers
-    raise typer.Exit(
-        make_topics(servers, partitions=partitions, replication_factor=replication_factor, prefix=prefix)
-    )
+    bring_up(database_url or local().database_url, as_json=as_json)
 
 
 @keys_app.command()
@@ -124,13 +99,13 @@ def create(
     ] = None,
     database_url: DatabaseUrl = None,
     *,
-    json: AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Make an API key and print it; it is shown this once and kept as a hash only."""
     from lorebus_ops.api_keys import create_api_key  # noqa: PLC0415 - Slow to import.
 
-    url = database_url or _local().database_url
-    raise typer.Exit(create_api_key(url, organization, name=name, scopes=scope or None, as_json=json))
+    url = database_url or local().database_url
+    create_api_key(url, organization, name=name, scopes=scope or None, as_json=as_json)
 
 
 @keys_app.command("list")
@@ -138,12 +113,12 @@ def list_(
     organization: Annotated[UUID, typer.Option(help="Whose keys.")],
     database_url: DatabaseUrl = None,
     *,
-    json: AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """List an organization's API keys, oldest first, revoked ones among them."""
     from lorebus_ops.api_keys import list_api_keys  # noqa: PLC0415 - Slow to import.
 
-    raise typer.Exit(list_api_keys(database_url or _local().database_url, organization, as_json=json))
+    list_api_keys(database_url or local().database_url, organization, as_json=as_json)
 
 
 @keys_app.command()
@@ -152,13 +127,13 @@ def revoke(
     organization: Annotated[UUID, typer.Option(help="Whose key.")],
     database_url: DatabaseUrl = None,
     *,
-    json: AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Revoke an API key, the last one as well; gateways forget it within LOREBUS_KEY_CACHE_SECONDS."""
     from lorebus_ops.api_keys import revoke_api_key  # noqa: PLC0415 - Slow to import.
 
-    url = database_url or _local().database_url
-    raise typer.Exit(revoke_api_key(url, organization, key_id, as_json=json))
+    url = database_url or local().database_url
+    revoke_api_key(url, organization, key_id, as_json=as_json)
 
 
 @distill_app.command("try")
@@ -173,13 +148,3 @@ def try_session(
     from lorebus_ops.distill_try import try_distill  # noqa: PLC0415 - Slow to import.
 
     raise typer.Exit(try_distill(session, line=line, profile=profile))
-
-
-def _local() -> LocalInfo:
-    info = Home(default_home()).running()
-    if info is None:
-        sys.stderr.write(
-            "lorebus: no local stack is up here; start it with `lorebus up`, or give the address\n"
-        )
-        raise typer.Exit(EXIT_FAILED)
-    return info

@@ -10,9 +10,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import httpx2
 from mcp.client.client import Client
@@ -27,40 +25,11 @@ from lorebus_contracts.problems import Problem
 from lorebus_kit.mcp_protocol import Context, mcp_server, tool_result
 from lorebus_ops.errors import EXIT_FAILED, StackError
 from lorebus_ops.home import LocalInfo
+from lorebus_ops.target import Target, find_target, is_here
 
-URL_VARIABLE: Final = "LOREBUS_URL"
-KEY_VARIABLE: Final = "LOREBUS_API_KEY"
-TOKEN_VARIABLE: Final = "LOREBUS_TOKEN"  # noqa: S105 - A variable's name.
 CONNECT_SECONDS: Final = 10.0
 SILENCE_SECONDS: Final = 60.0
 """Twice as long as a tool may take; while it waits for a run it tells progress."""
-_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The gateway to ask, and the value of the `Authorization` header."""
-
-    url: str
-    authorization: str
-
-
-def find_target(environment: Mapping[str, str], local: LocalInfo | None) -> Target:
-    """The gateway that the environment names, else the running local stack's, whose key is given to no other.
-
-    Raises:
-        StackError: there is none, or it is not clear by which credential to ask; the text says what to do.
-    """
-    url, key, token = (environment.get(name, "") for name in (URL_VARIABLE, KEY_VARIABLE, TOKEN_VARIABLE))
-    if key and token:
-        raise StackError(f"give {KEY_VARIABLE} or {TOKEN_VARIABLE}, not both: they open different tools")
-    if not url and local is None:
-        raise StackError(f"no local stack is up here; start it with `lorebus up`, or give {URL_VARIABLE}")
-    if not url and local is not None:
-        url, key = local.gateway_url, key or ("" if token else local.api_key)
-    if not (key or token):
-        raise StackError(f"{URL_VARIABLE} needs {KEY_VARIABLE} or {TOKEN_VARIABLE} with it")
-    return Target(url.rstrip("/"), f"Agent {token}" if token else f"Bearer {key}")
 
 
 def serve(local: LocalInfo | None) -> int:
@@ -87,7 +56,7 @@ def _http_client(target: Target) -> httpx2.AsyncClient:
         headers={"authorization": target.authorization},
         timeout=httpx2.Timeout(CONNECT_SECONDS, read=SILENCE_SECONDS),
         # A proxy of the environment leads to no gateway of this machine.
-        trust_env=urlsplit(target.url).hostname not in _LOOPBACK,
+        trust_env=not is_here(target.url),
         event_hooks={"response": [_stop_at_a_problem]},
     )
 

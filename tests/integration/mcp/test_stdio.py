@@ -8,8 +8,8 @@ import pytest
 
 from lorebus_ops.errors import StackError
 from lorebus_ops.home import Home, LocalInfo
-from lorebus_ops.mcp_stdio import Target, find_target
 from lorebus_ops.ports import free_port
+from lorebus_ops.target import Target, find_target
 from tests.support.gateways import Asking, serving
 from tests.support.mcp_clients import ask, over_stdio, refusal
 

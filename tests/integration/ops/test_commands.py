@@ -80,7 +80,7 @@ async def test_topics_apply_makes_every_topic(
 async def test_without_an_address_and_without_a_stack_the_command_says_what_to_do(tmp_path: Path) -> None:
     code, _, errors = await lorebus("migrate", home=tmp_path)
 
-    assert code == 1
+    assert code == 3
     assert errors == ("lorebus: no local stack is up here; start it with `lorebus up`, or give the address\n")
 
 
@@ -89,7 +89,7 @@ async def test_a_database_that_is_away_is_said_in_one_line(tmp_path: Path) -> No
         "migrate", "--database-url", "postgresql://nobody@127.0.0.1:1/none", home=tmp_path
     )
 
-    assert code == 1
+    assert code == 3
     assert errors.startswith("lorebus: ")
     assert len(errors.splitlines()) == 1
 
@@ -111,8 +111,8 @@ async def test_keys_are_made_for_their_scopes_listed_and_revoked(database_url: s
     assert (key["name"], key["prefix"], key["scopes"]) == ("a reader", plain[:12], ["read", "write"])
     assert (code, revoked) == (0, f"revoked {key['key_id']}\n")
     head, line = lines.splitlines()
-    assert head == "key_id prefix scopes created_at last_used_at revoked_at name"
-    assert line.startswith(f"{key['key_id']} {plain[:12]} read,write {key['created_at']} - 20")
+    assert head.split() == ["key_id", "prefix", "scopes", "created_at", "last_used_at", "revoked_at", "name"]
+    assert line.split()[:4] == [key["key_id"], plain[:12], "read,write", key["created_at"]]
     assert line.endswith(" a reader")
 
 
