@@ -16,6 +16,8 @@ HEADER_PREFIX: Final = "lorebus-"
 FIRST_TOLD: Final = "origin-topic"
 """What is told of a dead letter begins with this, behind the record's own headers."""
 ERROR_TEXT_CHARS: Final = 300
+NO_VALUE: Final = "no-value"
+"""Told of a record that had neither key nor value: no client sends such a one, so that its letter's value is empty."""
 LOST_NAMES_CHARS: Final = 4_096
 """How much of header names that cannot be kept is told, as hex: a dead letter must fit into its topic."""
 
@@ -38,6 +40,9 @@ def dead_letter(record: ConsumerRecord, *, topic: str, group: str, error: Except
         "error-text": error_text(error),
         "dead-lettered-at": datetime.now(UTC).isoformat(),
     }
+    value = record.value
+    if record.key is None and value is None:
+        value, told[NO_VALUE] = b"", "true"
     kept = [(name, value) for name, value in record.headers if is_text(name)]
     lost = [name for name, _ in record.headers if not is_text(name)]
     if lost:
@@ -47,7 +52,7 @@ def dead_letter(record: ConsumerRecord, *, topic: str, group: str, error: Except
     return Record(
         topic=topic,
         key=record.key,
-        value=record.value,
+        value=value,
         headers=[*kept, *((HEADER_PREFIX + name, value.encode()) for name, value in told.items())],
     )
 

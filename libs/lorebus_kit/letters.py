@@ -20,7 +20,7 @@ from lorebus_contracts.events import EVENTS, Event
 from lorebus_contracts.topics import TOPICS, Topic
 from lorebus_contracts.wire import WireError, parse
 from lorebus_kit.bus import Headers, Record
-from lorebus_kit.dead_letters import FIRST_TOLD, HEADER_PREFIX, is_text
+from lorebus_kit.dead_letters import FIRST_TOLD, HEADER_PREFIX, NO_VALUE, is_text
 
 MARK_HEADER: Final = HEADER_PREFIX + "handled"
 MARK_PLACE_HEADER: Final = HEADER_PREFIX + "letter"
@@ -134,17 +134,18 @@ def letter_of(record: ConsumerRecord, dead: DeadTopic) -> Letter:
     # An own header of the same name stands before what the consumer told.
     first_told = HEADER_PREFIX + FIRST_TOLD
     own = len(names) - 1 - names[::-1].index(first_told) if first_told in names else len(names)
+    told = {
+        name.removeprefix(HEADER_PREFIX): (value or b"").decode(errors="replace")
+        for name, value in headers[own:]
+    }
     event, fault = _read(dead.origin, record.value)
     return Letter(
         place=LetterPlace(dead.name, record.partition, record.offset),
         dead=dead,
         key=record.key,
-        value=record.value,
+        value=None if NO_VALUE in told else record.value,
         headers=tuple(headers[:own]),
-        told={
-            name.removeprefix(HEADER_PREFIX): (value or b"").decode(errors="replace")
-            for name, value in headers[own:]
-        },
+        told=told,
         written_at=datetime.fromtimestamp(record.timestamp / 1000, UTC),
         event=event,
         fault=fault,

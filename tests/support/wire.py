@@ -72,6 +72,12 @@ class Wire:
         """Publish one record exactly so and wait until the broker has it."""
         if self._producer is None:
             raise RuntimeError("the wire is not open")
+        if key is None and value is None:
+            # The client refuses such a record unless it comes in a batch of one's own.
+            batch = self._producer.create_batch()
+            batch.append(key=None, value=None, timestamp=None, headers=list(headers))
+            await (await self._producer.send_batch(batch, self._prefix + topic, partition=partition or 0))
+            return
         await self._producer.send_and_wait(
             self._prefix + topic, value=value, key=key, headers=list(headers) or None, partition=partition
         )

@@ -1,5 +1,6 @@
 """Dead letters: the original untouched, and where it came from and why beside it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -50,6 +51,14 @@ def test_it_says_where_it_came_from_who_gave_up_and_why() -> None:
 def test_a_tombstone_stays_one() -> None:
     made = dead_letter(record(7, None), topic="t.dlq", group="g", error=WireError(Fault("", "is empty")))
     assert made.value is None
+
+
+def test_a_record_without_key_and_value_has_an_empty_value_which_no_client_refuses() -> None:
+    made = dead_letter(
+        replace(record(7, None), key=None), topic="t.dlq", group="g", error=WireError(Fault("", "is empty"))
+    )
+    assert (made.key, made.value) == (None, b"")
+    assert told(made)["lorebus-no-value"] == "true"
 
 
 def test_a_name_that_no_client_can_send_is_told_as_hex_and_the_other_headers_stay() -> None:
