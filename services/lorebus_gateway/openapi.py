@@ -110,6 +110,7 @@ _IN_PATHS: Final[Mapping[str, JsonObject]] = {
     "agent_config_uuid": _uuid_in_path("The agent config."),
     "entry_id": _uuid_in_path("The memory entry."),
     "erasure_id": _uuid_in_path("The erasure."),
+    "key_id": _uuid_in_path("The API key."),
     "recall_id": _uuid_in_path("The recall, or the pack that it handed out."),
     "workflow_id": _uuid_in_path("The run."),
     "workflow_type": {

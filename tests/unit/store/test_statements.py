@@ -13,6 +13,8 @@ from lorebus_store.statements import Statement
 SYSTEM_WIDE = {
     "lorebus_store.database._PING",
     "lorebus_store.database._SET_TIMEOUTS",
+    "lorebus_store.diagnosis._CLOCK",
+    "lorebus_store.diagnosis._ROLE",
     "lorebus_store.keys._FIND",
     "lorebus_store.leases._CLAIM",
     "lorebus_store.leases._ONE_CLAIM_AT_A_TIME",
@@ -32,7 +34,11 @@ SYSTEM_WIDE = {
     "lorebus_store.retention._KEYS",
     "lorebus_store.retention._WINDOWS",
     "lorebus_store.retention._RUNS",
+    # A run that an operator names by its id alone.
+    "lorebus_store.run_search._WITH_ID",
     "lorebus_store.runs._SWEEP_STALE",
+    "lorebus_store.sampling._RUNS",
+    "lorebus_store.sampling._TRY",
 }
 
 
