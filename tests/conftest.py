@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 from urllib.parse import urlsplit
@@ -12,6 +12,7 @@ import pytest
 
 from lorebus_kit.topics import apply_topics
 from lorebus_store.migrate import upgrade
+from tests.faults import record
 from tests.support import backends
 from tests.support.databases import fresh_database
 from tests.support.output_searches import search_dead_letters
@@ -32,6 +33,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     kept = [item for item in items if needs & set(getattr(item, "fixturenames", ()))]
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = kept
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Leave how a scenario ended for its record."""
+    report = yield
+    if call.when == "call":
+        item.stash[record.OUTCOME] = report.outcome
+    return report
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,6 +1,6 @@
 """The stores and the stage of the fault suite."""
 
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Final
 
 import pytest
@@ -16,17 +16,6 @@ from tests.support.proxy import FaultProxy, proxy_before
 PARTITIONS: Final = 4
 # Apache Kafka keeps its records over a restart.
 collect_ignore = ["test_empty_broker.py"] if backends.wants_apache_kafka() else []
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Leave how the scenario ended for its record."""
-    report = yield
-    if call.when == "call":
-        item.stash[record.OUTCOME] = report.outcome
-    return report
 
 
 @pytest.fixture(scope="session")
