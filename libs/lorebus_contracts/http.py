@@ -94,7 +94,15 @@ YesOrNo = Annotated[bool, BeforeValidator(_yes_or_no)]
 """A query's `true` or `false`."""
 
 SearchText = Annotated[
-    CleanStr, AfterValidator(_has_few_words), Field(json_schema_extra={"maxLength": policy.LIST_QUERY_CHARS})
+    CleanStr,
+    AfterValidator(_has_few_words),
+    Field(
+        json_schema_extra={
+            "maxLength": policy.LIST_QUERY_CHARS,
+            # U+0000 is taken out before words are counted.
+            "pattern": rf"^[\s\u0000]*[^\s\u0000]\S*(\s+\S+){{0,{policy.LIST_QUERY_WORDS - 1}}}\s*$",
+        }
+    ),
 ]
 """Words to look for, cleaned as the texts are."""
 

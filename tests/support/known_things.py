@@ -16,6 +16,7 @@ _KEPT: Final = 5
 _TO_DELETE: Final = 200
 _TO_ERASE: Final = 5
 _HELD: Final = 5
+_KEYS: Final = 100
 
 
 @dataclass(slots=True)
@@ -74,6 +75,7 @@ def known_things(client: httpx.Client, organization_uuid: str, api_key: str) -> 
         "prune_memory": {"agent_config_uuid": [spare]},
         "put_agent_config": {"agent_config_uuid": [spare]},
         "erase_memory": {"session_uuid": erasable},
+        "revoke_key": {"key_id": maker.keys(_KEYS)},
         "release_entry": {"entry_id": held},
     }
     return KnownThings(organization_uuid, api_key, maker.token, ids, ids_of, deque(entries[_KEPT:]))
@@ -113,6 +115,11 @@ class _Maker:
         )
         assert run["state_name"] == "completed", run
         return str(run["workflow_id"])
+
+    def keys(self, count: int) -> list[str]:
+        """The ids of keys that nobody needs."""
+        body = {"name": "to be revoked", "scopes": ["read"]}
+        return [self.ask("POST", "/api/app/organization/keys", body)["key_id"] for _ in range(count)]
 
     def hold_back(self, config: str) -> None:
         """Import entries that are held back."""

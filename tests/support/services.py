@@ -81,7 +81,10 @@ class Service:
         async with httpx.AsyncClient() as client:
             while time.monotonic() < deadline:
                 if self.process.poll() is not None:
-                    break
+                    if not self._lost_its_port():
+                        break
+                    self._move(free_port())
+                    self.start()
                 try:
                     if (await client.get(f"{self.url}/health/ready", timeout=2.0)).is_success:
                         return
@@ -89,6 +92,14 @@ class Service:
                     pass
                 await asyncio.sleep(0.05)
         raise RuntimeError(f"{self.name} is not ready:\n{self.log()}")
+
+    def _move(self, port: int) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        self._environment |= {"LOREBUS_HEALTH_PORT": str(port), "LOREBUS_HTTP_PORT": str(port)}
+
+    def _lost_its_port(self) -> bool:
+        """Whether it ended because somebody else took the port between the choice and the start."""
+        return f"('127.0.0.1', {self.url.rpartition(':')[2]}): address already in use" in self.log()
 
     def kill(self) -> None:
         """End it as a crash does: no time for anything."""

@@ -351,7 +351,7 @@ ENTRY = (
         (HEADER + ENTRY + END, ["line 3.entries"]),
         (HEADER + END + ENTRY, ["line 3"]),
         (HEADER + b"\n" + END, ["line 2"]),
-        (END, ["line 1.end", "line 1.entries", ""]),
+        (END, ["line 1.format"]),
         (b'{"format": "lorebus.memory", "version": 2}\n' + END, ["line 1.version"]),
         (HEADER + b"{}\n" + b'{"end": true, "entries": 1}\n', ["line 2.principal_ref"]),
         (HEADER + b"nonsense\n" + b'{"end": true, "entries": 1}\n', ["line 2"]),

@@ -182,7 +182,7 @@ async def test_a_session_that_was_learnt_from_an_event_may_end_over_http(gateway
         ("end", {"outcome": "x" * 65, "step_count": 2}, "outcome"),
         ("end", {"outcome": "success"}, "step_count"),
         ("end", {"outcome": "success", "step_count": -1}, "step_count"),
-        ("end", {"outcome": "success", "step_count": 2.0}, "step_count"),
+        ("end", {"outcome": "success", "step_count": 2.5}, "step_count"),
         ("end", {"outcome": "success", "step_count": 2, "caller": BOB}, "caller"),
         ("end", {"outcome": "success", "step_count": 2, "occurred_at": "yesterday"}, "occurred_at"),
         ("end", {"outcome": "success", "step_count": 2, "occurred_at": 1_700_000_000}, "occurred_at"),
