@@ -72,29 +72,32 @@ async def alter_topics(bootstrap_servers: str, faults: Sequence[TopicFault]) -> 
     Raises:
         BrokerAwayError: the broker does not answer.
     """
-    left = []
+    of_topics: dict[tuple[str, TopicFaultKind], list[TopicFault]] = {}
+    for fault in faults:
+        of_topics.setdefault((fault.topic, fault.kind), []).append(fault)
+    left: list[TopicFault] = []
     async with administering(bootstrap_servers) as admin:
-        for fault in faults:
+        for together in of_topics.values():
             try:
-                is_mended = await _alter(admin, fault)
+                is_mended = await _alter(admin, together)
             except IncompatibleBrokerVersion:
                 is_mended = False
             if not is_mended:
-                left.append(fault)
+                left.extend(together)
     return tuple(left)
 
 
-async def _alter(admin: AIOKafkaAdminClient, fault: TopicFault) -> bool:
-    match fault.kind:
+async def _alter(admin: AIOKafkaAdminClient, faults: Sequence[TopicFault]) -> bool:
+    """Mend faults of one topic and one kind."""
+    topic = faults[0].topic
+    match faults[0].kind:
         case TopicFaultKind.PARTITIONS:
-            await admin.create_partitions({fault.topic: NewPartitions(int(fault.wanted))})
+            await admin.create_partitions({topic: NewPartitions(int(faults[0].wanted))})
         case TopicFaultKind.SETTING:
-            # Kafka takes the whole of a topic's settings: what is not named here would fall back to its default.
-            kept = (await _settings(admin, [fault.topic], only_set=True))[fault.topic]
-            changed = {**kept, fault.name: fault.wanted}
-            answers = await admin.alter_configs(
-                [ConfigResource(ConfigResourceType.TOPIC, fault.topic, changed)]
-            )
+            # Kafka takes the whole of a topic's settings at once: what is not named here falls back to its default.
+            kept = (await _settings(admin, [topic], only_set=True))[topic]
+            changed = {**kept, **{fault.name: fault.wanted for fault in faults}}
+            answers = await admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, changed)])
             for answer in answers:
                 for code, *_ in answer.resources:
                     _raise_for(code)

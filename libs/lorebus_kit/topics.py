@@ -16,6 +16,7 @@ from lorebus_store.errors import TransientError
 DEFAULT_PARTITIONS: Final = 6
 TOPIC_DAYS: Final = 7
 DEAD_LETTER_DAYS: Final = 30
+KNOWN_SECONDS: Final = 10.0
 _DAY_MS: Final = 24 * 60 * 60 * 1000
 _log: Final = logging.getLogger(__name__)
 
@@ -75,9 +76,19 @@ async def _create(bootstrap_servers: str, partitions: int, replication_factor: i
             for _, code, *_ in answer.topic_errors:
                 if code and for_code(code) is not TopicAlreadyExistsError:
                     raise for_code(code)
+            await _until_known(admin, frozenset(missing))
     finally:
         with contextlib.suppress(KafkaError, OSError):
             await admin.close()
+
+
+async def _until_known(admin: AIOKafkaAdminClient, names: frozenset[str]) -> None:
+    """Apache Kafka confirms a topic a moment before its brokers tell of it."""
+    async with asyncio.timeout(KNOWN_SECONDS):
+        while True:
+            if names <= set(await admin.list_topics()):
+                return
+            await asyncio.sleep(0.05)
 
 
 def _new_topic(name: str, partitions: int, replication_factor: int) -> NewTopic:

@@ -1,6 +1,9 @@
 """What `lorebus topics` does."""
 
+import asyncio
 from collections.abc import Sequence
+from time import monotonic
+from typing import Final
 
 import typer
 
@@ -8,6 +11,8 @@ from lorebus_kit.topic_state import TopicFault, TopicFaultKind, WantedTopics, al
 from lorebus_kit.topics import apply_topics
 from lorebus_ops.answers import carried_out, say, say_json, say_table
 from lorebus_ops.errors import EXIT_FAILED
+
+MENDED_SECONDS: Final = 10.0
 
 
 def check_wanted(
@@ -43,8 +48,13 @@ async def _apply(servers: str, wanted: WantedTopics, *, alter: bool) -> tuple[To
     )
     faults = await topic_faults(servers, wanted)
     if alter and faults:
-        await alter_topics(servers, faults)
+        left = set(await alter_topics(servers, faults))
         faults = await topic_faults(servers, wanted)
+        until = monotonic() + MENDED_SECONDS
+        # Apache Kafka confirms a change a moment before its brokers tell of it.
+        while not left.issuperset(faults) and monotonic() < until:
+            await asyncio.sleep(0.1)
+            faults = await topic_faults(servers, wanted)
     # What was made a moment ago may not be known to every broker yet.
     return tuple(fault for fault in faults if fault.kind is not TopicFaultKind.MISSING)
 

@@ -5,6 +5,7 @@ from typing import Final
 import asyncpg
 from aiokafka import TopicPartition
 
+from lorebus_kit.cluster import partitions_of
 from lorebus_kit.guarded_consumer import GuardedConsumer
 from tests.support.outputs import Outputs
 
@@ -34,11 +35,11 @@ async def search_dead_letters(outputs: Outputs, bootstrap_servers: str, *, prefi
     )
     await reader.start()
     try:
-        names = [name for name in await reader.topics() if name.endswith(".dlq") and name.startswith(prefix)]
         partitions = [
-            TopicPartition(name, number)
-            for name in names
-            for number in sorted(reader.partitions_for_topic(name) or ())
+            partition
+            for name, found in (await partitions_of(bootstrap_servers)).items()
+            if name.endswith(".dlq") and name.startswith(prefix)
+            for partition in found
         ]
         await _search(outputs, reader, partitions)
     finally:
