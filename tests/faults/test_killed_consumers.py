@@ -55,6 +55,8 @@ LEAST_ROUNDS: Final = 2
 CONFIGS: Final = 8
 """So many that every partition has records, whatever a topic's key."""
 MAX_ENTRIES: Final = 20
+SESSIONS_PER_SECOND: Final = 10.0
+"""Two distills of one organization are in hand at once."""
 
 
 @dataclass(slots=True)
@@ -93,6 +95,8 @@ class Scenario:
     make: Callable[[Stage, Tenant], Awaitable[Callable[[], Event]]]
     handled: Callable[[Stage, Sequence[Event]], Awaitable[bool]]
     check: Callable[[asyncpg.Connection, Ledger], Awaitable[Complaints]]
+    per_second: float = 100.0
+    """Events; fewer than the services handle, so that no backlog is left however long it goes on."""
 
 
 async def _saves(stage: Stage, tenant: Tenant) -> Callable[[], Event]:
@@ -140,7 +144,15 @@ async def _check_prunes(database: asyncpg.Connection, ledger: Ledger) -> Complai
 
 SCENARIOS: Final = {
     "save": Scenario("save", b"agents.memory-save", (), _saves, _saved, check_saves),
-    "distill": Scenario("distill", b"Book a table", ("save",), _sessions, _distill_started, check_distills),
+    "distill": Scenario(
+        "distill",
+        b"Book a table",
+        ("save",),
+        _sessions,
+        _distill_started,
+        check_distills,
+        per_second=SESSIONS_PER_SECOND,
+    ),
     "recall_labeller": Scenario(
         "recall_labeller", b"recall-labeller", (), _recalled_sessions, _recorded, check_labels
     ),
@@ -154,7 +166,8 @@ async def test_a_consumer_killed_in_the_middle_of_its_batch_loses_and_doubles_no
 ) -> None:
     scenario = SCENARIOS[service]
     tenant = await make_tenant(stage.database_url, stage.rng, configs=CONFIGS, max_entries=MAX_ENTRIES)
-    load = BusLoad(await stage.bus(), await scenario.make(stage, tenant), stage.ledger)
+    events = await scenario.make(stage, tenant)
+    load = BusLoad(await stage.bus(), events, stage.ledger, per_second=scenario.per_second)
     members = await start_members(stage, scenario)
     async with under(load):
         for number in range(max(LEAST_ROUNDS, fault.rounds)):
