@@ -32,7 +32,8 @@ async def test_a_rolling_restart_of_every_service_loses_and_doubles_nothing(
         gateways[0], await new_key(stage.database_url, tenant), tenant, count=SESSIONS
     )
     users = HttpUsers(gateways, sessions, ledger, stage.rng)
-    ends = BusLoad(await stage.bus(), Sessions(taught, stage.rng), stage.ledger, per_second=20.0)
+    # No faster than they are distilled, so that no backlog is left however long it goes on.
+    ends = BusLoad(await stage.bus(), Sessions(taught, stage.rng), stage.ledger, per_second=5.0)
     async with under(users, ends):
         for _ in range(max(1, fault.rounds // 2)):
             for service in started:
