@@ -52,7 +52,12 @@ _TRUSTED_IDLE_SECONDS: Final = 1.0
 _PING_TIMEOUT_SECONDS: Final = 3.0
 _RECYCLE_SECONDS: Final = 1_800
 _GOODBYE_SECONDS: Final = 3.0
-_DRIVER_ERRORS: Final = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError)
+_DRIVER_ERRORS: Final = (
+    OSError,
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +137,11 @@ class Database:
             return
         with translated():
             async with self._engine.connect() as conn:
-                yield conn
+                try:
+                    yield conn
+                except asyncpg.InternalClientError:
+                    driver_of(conn).terminate()
+                    raise
 
     async def ping(self) -> None:
         """Ask the database for an answer.
@@ -235,7 +244,7 @@ async def _transaction(conn: AsyncConnection) -> AsyncIterator[None]:
         await transaction.start()
         yield
         await transaction.commit()
-    except TimeoutError:
+    except (TimeoutError, asyncpg.InternalClientError):
         driver.terminate()
         raise
     except BaseException:

@@ -57,6 +57,9 @@ def translate(error: Exception) -> Exception:
     """The error as one of this module's two; one that is not about the database comes back as it is."""
     if isinstance(error, OSError | PoolTimeoutError):
         return TransientError(f"the database cannot be reached in time: {_first_line(error)}")
+    if isinstance(error, asyncpg.InternalClientError):
+        # The connection broke between two steps of the driver, or a migration changed what it remembered.
+        return TransientError(_first_line(error))
     if not isinstance(error, SQLAlchemyError | asyncpg.PostgresError | asyncpg.InterfaceError):
         return error
     cause = _driver_error(error)
@@ -75,7 +78,13 @@ def translated() -> Iterator[None]:
     """Raise the errors of the database inside the block as this module's, from their causes."""
     try:
         yield
-    except (SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+    except (
+        SQLAlchemyError,
+        asyncpg.PostgresError,
+        asyncpg.InterfaceError,
+        asyncpg.InternalClientError,
+        OSError,
+    ) as error:
         raise translate(error) from error
 
 
@@ -91,8 +100,8 @@ def _driver_error(error: BaseException) -> BaseException:
 
 
 def _is_transient(error: BaseException) -> bool:
-    if isinstance(error, OSError | asyncpg.InvalidCachedStatementError | asyncpg.OutdatedSchemaCacheError):
-        # The last two follow a migration under a running process; the next try prepares anew.
+    if isinstance(error, OSError | asyncpg.InvalidCachedStatementError):
+        # The last one follows a migration under a running process; the next try prepares anew.
         return True
     state = getattr(error, "sqlstate", None) or ""
     if state:

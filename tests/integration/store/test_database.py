@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import nullcontext
 from urllib.parse import urlsplit
 
+import asyncpg
 import pytest
 
 from lorebus_store.database import Database, async_url
@@ -167,6 +168,25 @@ async def test_a_session_that_an_operator_ends_is_transient_and_the_next_one_wor
     with pytest.raises(TransientError):
         await be_ended()
     await database.ping()
+
+
+@pytest.mark.parametrize("how", ["begin", "read"])
+async def test_a_connection_that_breaks_between_two_steps_of_the_driver_is_transient_and_not_used_again(
+    database: Database, how: str
+) -> None:
+    pids = []
+
+    async def breaks() -> None:
+        async with getattr(database, how)() as conn:
+            pids.append(await backend_id(conn))
+            raise asyncpg.InternalClientError(
+                "cannot switch to state 11; another operation (2) is in progress"
+            )
+
+    with pytest.raises(TransientError):
+        await breaks()
+    async with database.begin() as conn:
+        assert await backend_id(conn) not in pids
 
 
 async def test_connections_that_died_in_the_pool_are_replaced_unnoticed(database: Database) -> None:
