@@ -10,7 +10,7 @@ from aiokafka import ConsumerRecord
 
 from lorebus_contracts.wire import WireError
 from lorebus_domain.redaction import redact
-from lorebus_kit.bus import Record
+from lorebus_kit.bus import Headers, Record
 
 HEADER_PREFIX: Final = "lorebus-"
 FIRST_TOLD: Final = "origin-topic"
@@ -60,6 +60,23 @@ def dead_letter(record: ConsumerRecord, *, topic: str, group: str, error: Except
 def is_text(name: str) -> bool:
     """True if a header's name was UTF-8; what was not holds surrogates."""
     return not any("\ud800" <= char <= "\udfff" for char in name)
+
+
+def check_headers(headers: Headers) -> None:
+    """Refuse headers that a consumer cannot decode.
+
+    Raises:
+        UndecodableHeaderError: a name or a value is not UTF-8, or a value is null.
+    """
+    for name, value in headers:
+        if not is_text(name):
+            raise UndecodableHeaderError("a header's name is not UTF-8")
+        if value is None:
+            raise UndecodableHeaderError("a header's value is null")
+        try:
+            value.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise UndecodableHeaderError("a header's value is not UTF-8") from error
 
 
 def error_text(error: Exception) -> str:

@@ -25,7 +25,13 @@ from lorebus_kit import metrics, tracing
 from lorebus_kit.accounting import DeadLettered, Outcome, account
 from lorebus_kit.backoff import Backoff, pause
 from lorebus_kit.bus import Record, UnconfirmedError
-from lorebus_kit.dead_letters import RejectedError, UndecodableHeaderError, dead_letter, error_text, is_text
+from lorebus_kit.dead_letters import (
+    RejectedError,
+    UndecodableHeaderError,
+    check_headers,
+    dead_letter,
+    error_text,
+)
 from lorebus_kit.subscription import Publisher, Subscription, Transactions
 from lorebus_kit.verdicts import Applied, Rejected, Verdict
 from lorebus_store.errors import StoreError, TransientError
@@ -158,7 +164,7 @@ class Delivery:
 
     def _read(self, item: _Item) -> None:
         try:
-            _check_headers(item.record)
+            check_headers(item.record.headers)
             item.event = parse(self._subscription.events[item.topic], item.record.value or b"")
         except (WireError, UndecodableHeaderError) as error:
             item.error = error
@@ -361,18 +367,6 @@ class Delivery:
                 "offsets not committed",
                 extra={"group": self._subscription.group, "error_type": type(error).__name__},
             )
-
-
-def _check_headers(record: ConsumerRecord) -> None:
-    for name, value in record.headers:
-        if not is_text(name):
-            raise UndecodableHeaderError("a header's name is not UTF-8")
-        if value is None:
-            raise UndecodableHeaderError("a header's value is null")
-        try:
-            value.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise UndecodableHeaderError("a header's value is not UTF-8") from error
 
 
 def _named(outcome: Outcome | None) -> str:

@@ -20,7 +20,13 @@ from lorebus_contracts.events import EVENTS, Event
 from lorebus_contracts.topics import TOPICS, Topic
 from lorebus_contracts.wire import WireError, parse
 from lorebus_kit.bus import Headers, Record
-from lorebus_kit.dead_letters import FIRST_TOLD, HEADER_PREFIX, NO_VALUE, is_text
+from lorebus_kit.dead_letters import (
+    FIRST_TOLD,
+    HEADER_PREFIX,
+    NO_VALUE,
+    UndecodableHeaderError,
+    check_headers,
+)
 
 MARK_HEADER: Final = HEADER_PREFIX + "handled"
 MARK_PLACE_HEADER: Final = HEADER_PREFIX + "letter"
@@ -182,13 +188,10 @@ def mark_record(place: LetterPlace, handled: Handled) -> Record:
 
 def header_fault(headers: Headers) -> str | None:
     """Why no consumer could read these headers; None where it can."""
-    for name, value in headers:
-        if value is None or not is_text(name):
-            return "a header has no value, or a name that is not UTF-8"
-        try:
-            value.decode("utf-8")
-        except UnicodeDecodeError:
-            return "a header's value is not UTF-8"
+    try:
+        check_headers(headers)
+    except UndecodableHeaderError as error:
+        return str(error)
     return None
 
 

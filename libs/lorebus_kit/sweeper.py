@@ -72,7 +72,7 @@ class Sweeper:
 
     async def _outbox_was_behind(self, connection: Connection) -> bool:
         """Whether its oldest row has waited for too long within the last 20 s."""
-        depth = await outbox.depth(connection)
+        depth = await outbox.depth(connection, limit=1)
         if depth.oldest_age_seconds > STALE_AFTER.total_seconds():
             self._not_before = self._clock() + STALE_AFTER.total_seconds()
         return self._clock() < self._not_before

@@ -3,8 +3,7 @@
 The rule that must not break: a key is printed once, by the command that made it, and alone on its line.
 """
 
-from collections.abc import AsyncIterator, Collection, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Collection, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -12,8 +11,8 @@ from lorebus_domain.key_scope import KeyScope
 from lorebus_kit.keys import ALL_SCOPES, create_key, key_hash
 from lorebus_ops.answers import carried_out, say, say_json, say_table
 from lorebus_ops.errors import RefusedError
+from lorebus_ops.system_database import system_database
 from lorebus_store import keys
-from lorebus_store.database import Database
 from lorebus_store.keys import ApiKey
 
 _COLUMNS: Final = ("key_id", "prefix", "scopes", "created_at", "last_used_at", "revoked_at", "name")
@@ -56,7 +55,7 @@ def revoke_api_key(database_url: str, organization_uuid: UUID, key_id: UUID, *, 
 async def _create(
     database_url: str, organization_uuid: UUID, name: str, scopes: Collection[KeyScope]
 ) -> tuple[str, ApiKey]:
-    async with _database(database_url) as database:
+    async with system_database(database_url) as database:
         plain = await create_key(database, organization_uuid, name=name, scopes=scopes)
         async with database.begin() as connection:
             kept = await keys.find_key(connection, key_hash(plain.encode()))
@@ -66,23 +65,14 @@ async def _create(
 
 
 async def _list(database_url: str, organization_uuid: UUID) -> Sequence[ApiKey]:
-    async with _database(database_url) as database, database.begin() as connection:
+    async with system_database(database_url) as database, database.begin() as connection:
         return await keys.list_keys(connection, organization_uuid)
 
 
 async def _revoke(database_url: str, organization_uuid: UUID, key_id: UUID) -> None:
-    async with _database(database_url) as database, database.begin() as connection:
+    async with system_database(database_url) as database, database.begin() as connection:
         if not await keys.revoke(connection, organization_uuid=organization_uuid, key_id=key_id):
             raise RefusedError(f"the organization has no open key {key_id}")
-
-
-@asynccontextmanager
-async def _database(url: str) -> AsyncIterator[Database]:
-    database = Database(url, pool_size=1, application_name="lorebus-keys")
-    try:
-        yield database
-    finally:
-        await database.dispose()
 
 
 def _told(key: ApiKey) -> dict[str, object]:
