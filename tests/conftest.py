@@ -11,10 +11,9 @@ import asyncpg
 import pytest
 
 from lorebus_kit.topics import apply_topics
-from lorebus_store.migrate import upgrade
 from tests.faults import record
 from tests.support import backends
-from tests.support.databases import fresh_database
+from tests.support.databases import fresh_database, owner_of, prepare, service_of
 from tests.support.output_searches import search_dead_letters
 from tests.support.outputs import OUTPUTS, logs_searched
 
@@ -74,7 +73,7 @@ def migrated_template(postgres_url: str) -> Iterator[str]:
     name = f"template_{uuid.uuid4().hex}"
     _run(_execute(postgres_url, f'CREATE DATABASE "{name}"'))
     try:
-        _run(upgrade(database_of(postgres_url, name)))
+        _run(prepare(database_of(postgres_url, name)))
         yield name
     finally:
         _run(_execute(postgres_url, f'DROP DATABASE "{name}" WITH (FORCE)'))
@@ -82,7 +81,7 @@ def migrated_template(postgres_url: str) -> Iterator[str]:
 
 @pytest.fixture
 async def empty_database_url(postgres_url: str) -> AsyncIterator[str]:
-    """A database of the test's own without a table."""
+    """A database of the test's own without a table, as its owner reaches it."""
     name = f"test_{uuid.uuid4().hex}"
     await _execute(postgres_url, f'CREATE DATABASE "{name}"')
     try:
@@ -93,7 +92,7 @@ async def empty_database_url(postgres_url: str) -> AsyncIterator[str]:
 
 @pytest.fixture
 async def database_url(postgres_url: str, migrated_template: str) -> AsyncIterator[str]:
-    """A migrated database of the test's own."""
+    """A migrated database of the test's own, as services reach it."""
     async with fresh_database(postgres_url, template=migrated_template) as url:
         yield url
 
@@ -104,15 +103,15 @@ def module_database_url(postgres_url: str, migrated_template: str) -> Iterator[s
     name = f"test_{uuid.uuid4().hex}"
     _run(_execute(postgres_url, f'CREATE DATABASE "{name}" TEMPLATE "{migrated_template}"'))
     try:
-        yield database_of(postgres_url, name)
+        yield service_of(database_of(postgres_url, name))
     finally:
         _run(_execute(postgres_url, f'DROP DATABASE "{name}" WITH (FORCE)'))
 
 
 @pytest.fixture
 def owner_url(database_url: str) -> str:
-    """The same database as its owner reaches it."""
-    return database_url
+    """The same database as its owner reaches it, past row-level security."""
+    return owner_of(database_url)
 
 
 @pytest.fixture(scope="session")
@@ -149,7 +148,7 @@ async def _execute(url: str, statement: str) -> None:
         await connection.close()
 
 
-def _run(work: Coroutine[object, object, None]) -> None:
+def _run(work: Coroutine[object, object, object]) -> None:
     # In a thread of its own: the loop of the main thread belongs to the tests.
     with ThreadPoolExecutor(1) as thread:
         thread.submit(asyncio.run, work).result()

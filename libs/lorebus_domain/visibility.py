@@ -54,6 +54,15 @@ Caller: TypeAlias = NoCaller | EndUser | Actor
 
 
 @dataclass(frozen=True, slots=True)
+class Scope:
+    """Whom memory is read for: made from a verified token or a stored session, and given whole to every read."""
+
+    organization_uuid: UUID
+    agent_config_uuid: UUID
+    caller: Caller
+
+
+@dataclass(frozen=True, slots=True)
 class ReadScope:
     """What a caller may read within its agent config: a principal's entries, the shared pool, or both."""
 

@@ -20,6 +20,7 @@ from lorebus_kit.bus import Record, UnconfirmedError
 from lorebus_kit.emitting import outbox_row
 from lorebus_kit.run_ids import distill_run_id
 from lorebus_store import outbox, runs
+from lorebus_store.acting import Tenants
 from lorebus_store.database import Database
 from lorebus_store.errors import TransientError
 from lorebus_store.run_rows import InitiatedRun
@@ -127,7 +128,7 @@ class Acceptor:
         """
         run = initiated_run(event, event.model_dump_json().encode())
         if run is not None and self._mode is AcceptMode.BUS:
-            async with self._database.begin() as connection:
+            async with self._database.begin(Tenants.of(event.organization_uuid)) as connection:
                 await runs.insert_initiated(connection, run)
 
     async def _not_published(self, waiting: list[_Waiting]) -> list[_Waiting]:
@@ -147,7 +148,8 @@ class Acceptor:
     async def _store(self, waiting: Sequence[_Waiting]) -> None:
         told = (initiated_run(one.event, one.value) for one in waiting)
         started = [run for run in told if run is not None]
-        async with self._database.begin() as connection:
+        tenants = Tenants.of_all(one.event.organization_uuid for one in waiting)
+        async with self._database.begin(tenants) as connection:
             if started:
                 await runs.insert_initiated(connection, *started)
             # Our own relay is woken below: notifying transactions would have to commit one after the other.

@@ -34,6 +34,7 @@ from lorebus_kit.dead_letters import (
 )
 from lorebus_kit.subscription import Publisher, Subscription, Transactions
 from lorebus_kit.verdicts import Applied, Rejected, Verdict
+from lorebus_store.acting import Tenants
 from lorebus_store.errors import StoreError, TransientError
 
 TRIES_ALONE: Final = 3
@@ -247,7 +248,8 @@ class Delivery:
     async def _handled(self, events: Sequence[Event]) -> Sequence[Verdict]:
         begun = False
         try:
-            async with self._database.begin() as connection:
+            tenants = Tenants.of_all(event.organization_uuid for event in events)
+            async with self._database.begin(tenants) as connection:
                 begun = True
                 verdicts = await self._subscription.handler(connection, events)
                 if len(verdicts) != len(events):
@@ -322,7 +324,7 @@ class Delivery:
         if item.event is None:
             return
         try:
-            async with self._database.begin() as connection:
+            async with self._database.begin(Tenants.of(item.event.organization_uuid)) as connection:
                 await self._subscription.record_failure(connection, item.event, error)
         except StoreError as refused:
             _log.warning("failure not noted on its run", extra={"error_text": str(refused)})

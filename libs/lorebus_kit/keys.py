@@ -12,6 +12,7 @@ from uuid import UUID
 
 from lorebus_domain.key_scope import KeyScope
 from lorebus_store import keys, settings
+from lorebus_store.acting import Tenants
 from lorebus_store.database import Connection, Database
 from lorebus_store.keys import ApiKey
 
@@ -77,7 +78,7 @@ async def create_key(
     Raises:
         TransientError: the database is away.
     """
-    async with database.begin() as connection:
+    async with database.begin(Tenants.of(organization_uuid)) as connection:
         await settings.put_organization(connection, organization_uuid)
         return (await make_key(connection, organization_uuid, name=name, scopes=scopes)).plain
 

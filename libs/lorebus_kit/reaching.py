@@ -8,6 +8,7 @@ from typing import Final
 
 from lorebus_kit.backoff import pause
 from lorebus_store import reach
+from lorebus_store.acting import SystemRole
 from lorebus_store.database import Database
 
 ENTRIES_A_STEP: Final = 1_000
@@ -33,5 +34,5 @@ class Reaching:
 
     async def step(self) -> bool:
         """Take at most a thousand entries of one config into reach; false when no config waits."""
-        async with self._database.begin() as connection:
+        async with self._database.begin(SystemRole.HOUSEKEEPING) as connection:
             return await reach.extend(connection, chunk=ENTRIES_A_STEP)

@@ -16,6 +16,7 @@ from lorebus_kit.backoff import Backoff, pause
 from lorebus_kit.bus import Record
 from lorebus_kit.subscription import Publisher
 from lorebus_store import outbox
+from lorebus_store.acting import SystemRole
 from lorebus_store.database import Database
 from lorebus_store.errors import TransientError
 from lorebus_store.outbox import CHANNEL, PendingRow
@@ -68,16 +69,16 @@ class Relay:
         """
         self._woken.clear()
         token = uuid4()
-        async with self._database.begin() as connection:
+        async with self._database.begin(SystemRole.RELAY) as connection:
             shards = await outbox.lease_shards(connection, token=token, seconds=LEASE_SECONDS)
         if not shards:
             return 0
         try:
-            async with self._database.read() as connection:
+            async with self._database.read(SystemRole.RELAY) as connection:
                 rows = await outbox.pending(connection, shards, limit=ROWS_A_ROUND)
             errors = await self._bus.publish_all([_record(row) for row in rows])
             confirmed = _confirmed_in_order(rows, errors)
-            async with self._database.begin() as connection:
+            async with self._database.begin(SystemRole.RELAY) as connection:
                 await outbox.delete_published(connection, [row.id for row in confirmed])
         finally:
             await self._release(token)
@@ -90,7 +91,7 @@ class Relay:
 
     async def _release(self, token: UUID) -> None:
         try:
-            async with self._database.begin() as connection:
+            async with self._database.begin(SystemRole.RELAY) as connection:
                 await outbox.release(connection, token)
         except TransientError:
             _log.warning("lease left to run out")

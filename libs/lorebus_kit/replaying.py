@@ -16,6 +16,7 @@ from lorebus_kit.dead_letters import HEADER_PREFIX
 from lorebus_kit.erased import erased_events
 from lorebus_kit.letters import Handled, Letter, header_fault, mark_record
 from lorebus_kit.subscription import Publisher, Transactions
+from lorebus_store.acting import Tenants
 from lorebus_store.errors import TransientError
 
 REPLAYED_FROM: Final = HEADER_PREFIX + "replayed-from"
@@ -45,7 +46,8 @@ async def decide(letters: Sequence[Letter], database: Transactions) -> tuple[Dec
         TransientError: the database is away, so that nobody can say who was erased.
     """
     events = [letter.event for letter in letters if letter.event is not None]
-    async with database.begin() as connection:
+    tenants = Tenants.of_all(event.organization_uuid for event in events)
+    async with database.begin(tenants) as connection:
         erased = await erased_events(connection, events)
     return tuple(
         Decision(letter, _refusal(letter, is_erased=letter.event_id in erased)) for letter in letters

@@ -12,6 +12,7 @@ from typing import Final
 from lorebus_kit.backoff import pause
 from lorebus_kit.topics import DEAD_LETTER_DAYS
 from lorebus_store import retention
+from lorebus_store.acting import SystemRole
 from lorebus_store.database import Database
 
 KEPT: Final = timedelta(days=DEAD_LETTER_DAYS * 2)
@@ -42,7 +43,7 @@ class Retention:
 
     async def step(self) -> bool:
         """Delete at most a thousand rows of each kind; true if there may be more."""
-        async with self._database.begin() as connection:
+        async with self._database.begin(SystemRole.HOUSEKEEPING) as connection:
             swept = await retention.sweep(
                 connection,
                 runs_older_than=KEPT,

@@ -14,6 +14,7 @@ from lorebus_contracts.workflows import State, WorkflowType
 from lorebus_kit import metrics
 from lorebus_kit.backoff import pause
 from lorebus_store import outbox, sampling
+from lorebus_store.acting import SystemRole
 from lorebus_store.database import Database
 from lorebus_store.outbox import Depth
 from lorebus_store.sampling import RunCount
@@ -48,7 +49,7 @@ class Sampler:
         Raises:
             TransientError: PostgreSQL is away.
         """
-        async with self._database.begin() as connection:
+        async with self._database.begin(SystemRole.HOUSEKEEPING) as connection:
             if not await sampling.try_sampling(connection):
                 return False
             depth = await outbox.depth(connection)

@@ -24,7 +24,7 @@ class ServiceSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
 
     database_url: SecretStr = Field(
-        description="PostgreSQL, as postgresql://user:password@host:port/database."
+        description="PostgreSQL, as postgresql://user:password@host:port/database, by a login that owns nothing there."
     )
     bootstrap_servers: str = Field(min_length=1, description="Kafka, as host:port,host:port.")
     topic_prefix: str = Field(

@@ -13,6 +13,7 @@ from lorebus_contracts.events import Event
 from lorebus_contracts.topics import Topic
 from lorebus_kit.bus import Record
 from lorebus_kit.verdicts import Verdict
+from lorebus_store.acting import ActsFor
 from lorebus_store.database import Connection
 from lorebus_store.errors import TransientError
 
@@ -54,7 +55,7 @@ class Subscription:
 class Transactions(Protocol):
     """What a delivery needs of the database (`lorebus_store.database.Database`)."""
 
-    def begin(self) -> AbstractAsyncContextManager[Connection]:
+    def begin(self, acts_for: ActsFor, /) -> AbstractAsyncContextManager[Connection]:
         """A transaction: committed at the end of the block, rolled back when it raises."""
 
 

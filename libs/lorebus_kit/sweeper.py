@@ -21,6 +21,7 @@ from lorebus_kit.backoff import pause
 from lorebus_kit.emitting import outbox_row
 from lorebus_kit.relay import Relay
 from lorebus_store import outbox, runs
+from lorebus_store.acting import SystemRole
 from lorebus_store.database import Connection, Database
 from lorebus_store.outbox import OutboxRow
 from lorebus_store.run_rows import StaleRun
@@ -58,7 +59,7 @@ class Sweeper:
 
     async def sweep(self) -> int:
         """Put at most 500 stale runs into the outbox again; gives how many."""
-        async with self._database.begin() as connection:
+        async with self._database.begin(SystemRole.HOUSEKEEPING) as connection:
             if await self._outbox_was_behind(connection):
                 return 0
             stale = await runs.stale_initiated(connection, STALE_AFTER, RUNS_A_SWEEP)

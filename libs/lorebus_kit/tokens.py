@@ -15,7 +15,7 @@ from uuid import UUID
 import jwt
 
 from lorebus_contracts.events import CallerBody
-from lorebus_domain.visibility import Caller, CallerKind, resolve_caller
+from lorebus_domain.visibility import Caller, CallerKind, Scope, resolve_caller
 
 ISSUER: Final = "lorebus"
 AUDIENCE: Final = "lorebus-gateway"
@@ -36,6 +36,11 @@ class SessionClaims:
     agent_config_uuid: UUID
     session_uuid: UUID
     caller: Caller
+
+    @property
+    def scope(self) -> Scope:
+        """Whom memory is read for."""
+        return Scope(self.organization_uuid, self.agent_config_uuid, self.caller)
 
 
 @dataclass(frozen=True, slots=True)

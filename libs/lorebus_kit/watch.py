@@ -6,7 +6,7 @@
 import asyncio
 from collections.abc import Callable, Collection
 from time import monotonic
-from typing import Final, Protocol
+from typing import Final
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
@@ -15,19 +15,11 @@ from lorebus_kit import metrics
 from lorebus_kit.backoff import pause
 from lorebus_kit.delivery import DeliveryState
 from lorebus_kit.health import Health
-from lorebus_store.errors import TransientError
+from lorebus_kit.probing import ANSWER_SECONDS, NOT_ASKED, Answering, database_problem
 
 PROBE_SECONDS: Final = 1.0
-ANSWER_SECONDS: Final = 2.0
 STUCK_SECONDS: Final = 60.0
 BUSY_SECONDS: Final = 120.0
-
-
-class Answering(Protocol):
-    """What a watch needs of the database (`lorebus_store.database.Database`)."""
-
-    async def ping(self) -> None:
-        """Ask for an answer."""
 
 
 class ConsumerWatch:
@@ -47,7 +39,7 @@ class ConsumerWatch:
         self._clock = clock
         self.consumer: AIOKafkaConsumer | None = None
         self.consuming = False
-        self._database_there = False
+        self._database_problem: str | None = NOT_ASKED
         self._broker_there = False
         self._lag = 0
         self._last_move = clock()
@@ -61,7 +53,7 @@ class ConsumerWatch:
 
     async def look(self) -> None:
         """Probe once."""
-        self._database_there = await self._probe_database()
+        self._database_problem = await database_problem(self._database)
         self._broker_there = await self._probe_broker()
         if self.consumer is not None:
             await self._measure(self.consumer)
@@ -70,8 +62,8 @@ class ConsumerWatch:
         """What the process says of itself now."""
         state = self._state
         ready = []
-        if not self._database_there:
-            ready.append("PostgreSQL does not answer; waiting for it")
+        if self._database_problem is not None:
+            ready.append(self._database_problem)
         if state.halted:
             # It has left its group, so there is nobody left to ask the broker.
             ready.append(f"halted: {state.halted}")
@@ -89,7 +81,7 @@ class ConsumerWatch:
 
     def _live_problems(self) -> list[str]:
         state, now = self._state, self._clock()
-        if state.waiting_for_dependency or state.halted or not (self._database_there and self._broker_there):
+        if state.waiting_for_dependency or state.halted or self._database_problem or not self._broker_there:
             return []
         problems = []
         if state.busy_since is not None and now - state.busy_since > BUSY_SECONDS:
@@ -100,14 +92,6 @@ class ConsumerWatch:
                 " restart the process"
             )
         return problems
-
-    async def _probe_database(self) -> bool:
-        try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                await self._database.ping()
-        except (TransientError, TimeoutError):
-            return False
-        return True
 
     async def _probe_broker(self) -> bool:
         if self.consumer is None:

@@ -1,7 +1,7 @@
 """What a load reads: the newest and the most important entries that a caller may see, and the candidates of a pack.
 
-The rules that must not break: what a caller may see comes in as a `ReadScope` and is compared by equality, and nobody
-sees an entry that is held back; own and shared entries are two index scans joined by UNION ALL, because one condition
+The rules that must not break: what a caller may see comes from its `Scope` and is compared by equality, and nobody sees
+an entry that is held back; own and shared entries are two index scans joined by UNION ALL, because one condition
 with OR walks a million rows (PERFORMANCE.md).
 """
 
@@ -13,7 +13,7 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from lorebus_domain.ranking import Candidate
-from lorebus_domain.visibility import ReadScope
+from lorebus_domain.visibility import ReadScope, Scope, read_scope
 from lorebus_store.statements import Statement
 
 
@@ -30,15 +30,19 @@ class StoredEntry(NamedTuple):
     principal_ref: str | None
 
 
-class _Scope(NamedTuple):
+class _Part(NamedTuple):
     """The condition on a scope's rows, and the same again as the full-text index has it."""
 
     condition: str
     in_terms_index: str
 
 
-_OWN: Final = _Scope("principal_ref = :principal_ref", "coalesce(principal_ref, '') = :principal_ref")
-_SHARED: Final = _Scope("principal_ref IS NULL", "coalesce(principal_ref, '') = ''")
+_OWN: Final = _Part("principal_ref = :principal_ref", "coalesce(principal_ref, '') = :principal_ref")
+_SHARED: Final = _Part("principal_ref IS NULL", "coalesce(principal_ref, '') = ''")
+_MEMORIES: Final = "lorebus.memories"
+# Below row-level security no index serves a search by words: this view has the same wall, and no text
+# (docs/decisions/row-level-security.md).
+_MEMORIES_BY_WORDS: Final = "lorebus.memories_in_reach"
 
 _NEWEST_FIRST: Final = "created_at DESC, id DESC"
 _IMPORTANT_FIRST: Final = "importance DESC, created_at DESC, id DESC"
@@ -52,14 +56,14 @@ _IMPORTANT_LIMIT: Final = "CAST(:important_limit AS bigint)"
 _REACH_LIMIT: Final = "CAST(:reach_limit AS bigint)"
 
 
-def _first(conditions: Sequence[str], *, columns: str, order: str, limit: str) -> str:
+def _first(conditions: Sequence[str], *, columns: str, order: str, limit: str, table: str = _MEMORIES) -> str:
     """The first `limit` rows by `order` that meet any of the conditions: an ordered, limited scan for each.
 
     Each scan is of one scope, so that to order by the principal as well changes nothing; the planner, who takes
     `IS NULL` for no equality, sees by it that the index has the order already.
     """
     scans = [
-        f"""(SELECT {columns} FROM lorebus.memories
+        f"""(SELECT {columns} FROM {table}
             WHERE organization_uuid = :organization_uuid AND agent_config_uuid = :agent_config_uuid
                 AND state = 'active' AND {condition}
             ORDER BY principal_ref, {order} LIMIT {limit})"""
@@ -68,12 +72,12 @@ def _first(conditions: Sequence[str], *, columns: str, order: str, limit: str) -
     return f"{' UNION ALL '.join(scans)} ORDER BY {order} LIMIT {limit}" if len(scans) > 1 else scans[0]
 
 
-def _read(order: str, scopes: Sequence[_Scope]) -> Statement:
+def _read(order: str, scopes: Sequence[_Part]) -> Statement:
     conditions = [scope.condition for scope in scopes]
     return Statement(_first(conditions, columns=_ENTRY, order=order, limit=_LIMIT))
 
 
-def _pack(scopes: Sequence[_Scope]) -> str:
+def _pack(scopes: Sequence[_Part]) -> str:
     """The newest, and the most important of the rest, as two named parts of a query."""
     conditions = [scope.condition for scope in scopes]
     of_the_rest = [f"{condition} AND id NOT IN (SELECT id FROM newest)" for condition in conditions]
@@ -82,7 +86,7 @@ def _pack(scopes: Sequence[_Scope]) -> str:
     return f"WITH newest AS MATERIALIZED ({newest}), important AS MATERIALIZED ({important})"
 
 
-def _reach(scopes: Sequence[_Scope]) -> str:
+def _reach(scopes: Sequence[_Part]) -> str:
     """The best matches of what is left, by full text; none where the first two parts reached all there is."""
     above = f"{_NEWEST_LIMIT} + {_IMPORTANT_LIMIT}"
     entries = _first(
@@ -98,6 +102,7 @@ def _reach(scopes: Sequence[_Scope]) -> str:
         columns=f"{_CANDIDATE}, ts_rank(terms_vector, (SELECT query FROM wanted)) AS match",
         order=f"match DESC, {_IMPORTANT_FIRST}",
         limit=_REACH_LIMIT,
+        table=_MEMORIES_BY_WORDS,
     )
     # A tsvector's own spelling quotes whatever a term may hold; terms have no spaces, so that those between two
     # terms, and only those, become OR.
@@ -107,7 +112,7 @@ def _reach(scopes: Sequence[_Scope]) -> str:
         wanted AS MATERIALIZED ({wanted}), reached AS MATERIALIZED ({reached})"""
 
 
-def _candidates(scopes: Sequence[_Scope], *, reach: bool) -> Statement:
+def _candidates(scopes: Sequence[_Part], *, reach: bool) -> Statement:
     parts = ["newest", "important", *(["reached"] if reach else [])]
     rows = " UNION ALL ".join(f"SELECT {_CANDIDATE} FROM {part}" for part in parts)
     return Statement(
@@ -115,7 +120,7 @@ def _candidates(scopes: Sequence[_Scope], *, reach: bool) -> Statement:
     )
 
 
-_SCOPES: Final[Mapping[tuple[bool, bool], Sequence[_Scope]]] = {
+_SCOPES: Final[Mapping[tuple[bool, bool], Sequence[_Part]]] = {
     (True, True): (_OWN, _SHARED),
     (True, False): (_OWN,),
     (False, True): (_SHARED,),
@@ -126,39 +131,39 @@ _NEWEST: Final = {key: _read(_NEWEST_FIRST, scopes) for key, scopes in _SCOPES.i
 _MOST_IMPORTANT: Final = {key: _read(_IMPORTANT_FIRST, scopes) for key, scopes in _SCOPES.items()}
 _RECENT: Final = {key: _candidates(scopes, reach=False) for key, scopes in _SCOPES.items()}
 _ALL: Final = {key: _candidates(scopes, reach=True) for key, scopes in _SCOPES.items()}
-_TEXTS: Final = Statement(
-    """
-    SELECT id, text FROM lorebus.memories
-    WHERE organization_uuid = :organization_uuid AND state = 'active' AND id = ANY(CAST(:ids AS uuid[]))
-    """
-)
+# In this form no index takes the agent config, and the planner does not walk one of a whole config for a few ids.
+_TEXTS: Final = {
+    key: Statement(
+        f"""
+        SELECT id, text FROM lorebus.memories
+        WHERE organization_uuid = :organization_uuid AND id = ANY(CAST(:ids AS uuid[])) AND state = 'active'
+            AND agent_config_uuid IS NOT DISTINCT FROM CAST(:agent_config_uuid AS uuid)
+            AND ({" OR ".join(part.condition for part in parts)})
+        """
+    )
+    for key, parts in _SCOPES.items()
+}
 
 
-async def newest(
-    conn: AsyncConnection, organization_uuid: UUID, agent_config_uuid: UUID, scope: ReadScope, limit: int
-) -> tuple[StoredEntry, ...]:
+async def newest(conn: AsyncConnection, scope: Scope, limit: int) -> tuple[StoredEntry, ...]:
     """The newest entries that the caller may see, at most `limit`, newest first, then highest id.
 
     Source: SPEC.md section 5, `last_k` and `full`.
     """
-    return await _entries(conn, _NEWEST, (organization_uuid, agent_config_uuid), scope, limit)
+    return await _entries(conn, _NEWEST, scope, limit)
 
 
-async def most_important(
-    conn: AsyncConnection, organization_uuid: UUID, agent_config_uuid: UUID, scope: ReadScope, limit: int
-) -> tuple[StoredEntry, ...]:
+async def most_important(conn: AsyncConnection, scope: Scope, limit: int) -> tuple[StoredEntry, ...]:
     """The most important entries that the caller may see, at most `limit`; equals newest first, then highest id.
 
     Source: SPEC.md section 5, `importance`.
     """
-    return await _entries(conn, _MOST_IMPORTANT, (organization_uuid, agent_config_uuid), scope, limit)
+    return await _entries(conn, _MOST_IMPORTANT, scope, limit)
 
 
 async def pack_candidates(
     conn: AsyncConnection,
-    organization_uuid: UUID,
-    agent_config_uuid: UUID,
-    scope: ReadScope,
+    scope: Scope,
     *,
     newest_limit: int,
     important_limit: int,
@@ -171,13 +176,11 @@ async def pack_candidates(
     caller sees more than those two limits together, the `reach_limit` best matches among what is left.
     Source: RELEVANCE.md, "Which candidates".
     """
-    key = _scope_key(scope)
-    if key is None:
+    readable = read_scope(scope.caller)
+    if readable is None:
         return ()
-    values = _scope_values((organization_uuid, agent_config_uuid), scope) | {
-        "newest_limit": newest_limit,
-        "important_limit": important_limit,
-    }
+    key = _key(readable)
+    values = _values(scope, readable) | {"newest_limit": newest_limit, "important_limit": important_limit}
     statement = _RECENT[key]
     if reach_terms:
         statement = _ALL[key]
@@ -188,34 +191,33 @@ async def pack_candidates(
     return tuple(map(Candidate, *columns, [tuple(entry.split(" ")) for entry in terms]))
 
 
-async def texts_of(
-    conn: AsyncConnection, organization_uuid: UUID, ids: Collection[UUID]
-) -> Mapping[UUID, str]:
-    """The texts of these entries by id; an entry that is gone meanwhile is left out."""
-    rows = await _TEXTS.rows(conn, {"organization_uuid": organization_uuid, "ids": list(ids)})
+async def texts_of(conn: AsyncConnection, scope: Scope, ids: Collection[UUID]) -> Mapping[UUID, str]:
+    """The texts of these entries by id; one that is gone meanwhile, or that the caller may not see, is left out."""
+    readable = read_scope(scope.caller)
+    if readable is None:
+        return {}
+    rows = await _TEXTS[_key(readable)].rows(conn, _values(scope, readable) | {"ids": list(ids)})
     return {row[0]: row[1] for row in rows}
 
 
 async def _entries(
-    conn: AsyncConnection,
-    statements: Mapping[tuple[bool, bool], Statement],
-    pair: tuple[UUID, UUID],
-    scope: ReadScope,
-    limit: int,
+    conn: AsyncConnection, statements: Mapping[tuple[bool, bool], Statement], scope: Scope, limit: int
 ) -> tuple[StoredEntry, ...]:
-    key = _scope_key(scope)
-    if key is None:
+    readable = read_scope(scope.caller)
+    if readable is None:
         return ()
-    rows = await statements[key].rows(conn, _scope_values(pair, scope) | {"limit": limit})
+    rows = await statements[_key(readable)].rows(conn, _values(scope, readable) | {"limit": limit})
     return tuple(map(StoredEntry._make, rows))
 
 
-def _scope_key(scope: ReadScope) -> tuple[bool, bool] | None:
-    """Which statement reads the scope; None for one that sees nothing."""
-    key = (scope.principal_ref is not None, scope.shared)
-    return key if key in _SCOPES else None
+def _key(readable: ReadScope) -> tuple[bool, bool]:
+    """Which statement reads it; one that saw nothing would be no caller's."""
+    return (readable.principal_ref is not None, readable.shared)
 
 
-def _scope_values(pair: tuple[UUID, UUID], scope: ReadScope) -> dict[str, object]:
-    values: dict[str, object] = {"organization_uuid": pair[0], "agent_config_uuid": pair[1]}
-    return values if scope.principal_ref is None else values | {"principal_ref": scope.principal_ref}
+def _values(scope: Scope, readable: ReadScope) -> dict[str, object]:
+    values: dict[str, object] = {
+        "organization_uuid": scope.organization_uuid,
+        "agent_config_uuid": scope.agent_config_uuid,
+    }
+    return values if readable.principal_ref is None else values | {"principal_ref": readable.principal_ref}

@@ -1,7 +1,8 @@
 """The connections: one pool a process, with timeouts on every one of them.
 
-The rule that must not break: nothing waits for ever. The server ends slow statements, lock waits and idle
-transactions by itself; a server that has stopped answering is given up by the client's own clock.
+The rules that must not break: nothing waits for ever. The server ends slow statements, lock waits and idle
+transactions by itself; a server that has stopped answering is given up by the client's own clock. And no statement
+about anybody's rows runs before its transaction has said whom it acts for, over a login that row-level security holds.
 """
 
 import asyncio
@@ -20,7 +21,9 @@ from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection, QueuePool
 
+from lorebus_store.acting import ActsFor, opening
 from lorebus_store.errors import translated
+from lorebus_store.logins import refuse_unheld
 from lorebus_store.statements import Statement, driver_of
 from lorebus_store.wakeups import Wakeups
 
@@ -43,9 +46,7 @@ _PLANNING: Final[Mapping[str, str]] = {
     "enable_seqscan": "off",
 }
 _PING: Final = Statement("SELECT 1")
-_SET_TIMEOUTS: Final = Statement(
-    "SELECT " + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in _TIMEOUTS.items())
-)
+_SET_TIMEOUTS: Final = "".join(f"SET LOCAL {name} = {value};" for name, value in _TIMEOUTS.items())
 
 # A connection that was used within this time is taken as alive: asking first would double a load's round trips.
 _TRUSTED_IDLE_SECONDS: Final = 1.0
@@ -74,6 +75,7 @@ class Database:
 
     `url` is `postgresql://...`, with or without `+asyncpg`. `pooler` says that a transaction-pooling pgbouncer
     is in between: no prepared statement outlives its transaction, and the timeouts are set in each one.
+    `as_owner` is for a person's repairs and for tests, who look past row-level security; no service sets it.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class Database:
         pool_size: int = 10,
         application_name: str = "lorebus",
         pooler: bool = False,
+        as_owner: bool = False,
         command_timeout_seconds: float = 25.0,
         connect_timeout_seconds: float = 5.0,
         pool_timeout_seconds: float = 5.0,
@@ -107,50 +110,44 @@ class Database:
             connect_args=self._connect_args | (_without_statement_caches() if pooler else {}),
         )
         _watch(self._engine)
+        if not as_owner:
+            event.listen(self._engine.sync_engine, "connect", refuse_unheld)
 
     @asynccontextmanager
-    async def begin(self) -> AsyncIterator[AsyncConnection]:
-        """A transaction: committed at the end of the block, rolled back when it raises.
+    async def begin(self, acts_for: ActsFor) -> AsyncIterator[AsyncConnection]:
+        """A transaction for somebody: committed at the end of the block, rolled back when it raises.
 
         Raises:
             TransientError: the database is away, busy or too slow; nothing was kept, or (when COMMIT's answer
                 was lost) everything was. Whatever runs here must therefore be safe to run again.
+            UnheldLoginError: the login is one whom row-level security does not hold.
             PermanentError: the database refused what was asked.
         """
         with translated():
-            async with self._engine.connect() as conn, _transaction(conn):
-                if self._pooler:
-                    await _SET_TIMEOUTS.rows(conn)
+            async with self._engine.connect() as conn, _transaction(conn, self._beginning(opening(acts_for))):
                 yield conn
 
     @asynccontextmanager
-    async def read(self) -> AsyncIterator[AsyncConnection]:
-        """A connection on which every statement is its own transaction, in one round trip; not so behind a pooler.
+    async def read(self, acts_for: ActsFor) -> AsyncIterator[AsyncConnection]:
+        """A transaction for somebody that writes nothing; each of its statements sees what is committed by then.
 
         Raises:
-            TransientError, PermanentError: as `begin`.
+            TransientError, PermanentError, UnheldLoginError: as `begin`.
         """
-        if self._pooler:
-            # Between two transactions a pooler may change the server under a statement that was just prepared.
-            async with self.begin() as conn:
-                yield conn
-            return
         with translated():
-            async with self._engine.connect() as conn:
-                try:
-                    yield conn
-                except asyncpg.InternalClientError:
-                    driver_of(conn).terminate()
-                    raise
+            beginning = self._beginning(opening(acts_for), "BEGIN READ ONLY")
+            async with self._engine.connect() as conn, _transaction(conn, beginning):
+                yield conn
 
     async def ping(self) -> None:
-        """Ask the database for an answer.
+        """Ask the database for an answer; for nobody.
 
         Raises:
-            TransientError, PermanentError: as `begin`.
+            TransientError, PermanentError, UnheldLoginError: as `begin`.
         """
-        async with self.read() as conn:
-            await _PING.rows(conn)
+        with translated():
+            async with self._engine.connect() as conn, _transaction(conn, self._beginning("")):
+                await _PING.rows(conn)
 
     @asynccontextmanager
     async def listen(self, channel: str) -> AsyncIterator[Wakeups]:
@@ -166,6 +163,10 @@ class Database:
 
         async with Wakeups(channel, None if self._pooler else connect) as wakeups:
             yield wakeups
+
+    def _beginning(self, opening_sql: str, begin: str = "BEGIN") -> str:
+        """All that begins a transaction, for one round trip."""
+        return f"{begin};{_SET_TIMEOUTS if self._pooler else ''}{opening_sql}"
 
     def pool_status(self) -> PoolStatus:
         """The pool in numbers, for metrics."""
@@ -236,27 +237,26 @@ def _refuse_dead(connection: Any, record: ConnectionPoolEntry, _proxy: PoolProxi
 
 
 @asynccontextmanager
-async def _transaction(conn: AsyncConnection) -> AsyncIterator[None]:
-    """A transaction of the driver; a connection whose server does not answer is dropped, not asked again."""
+async def _transaction(conn: AsyncConnection, beginning: str) -> AsyncIterator[None]:
+    """A transaction; a connection whose server does not answer is dropped, not asked again."""
     driver = driver_of(conn)
-    transaction = driver.transaction()
     try:
-        await transaction.start()
+        await driver.execute(beginning)
         yield
-        await transaction.commit()
+        await driver.execute("COMMIT")
     except (TimeoutError, asyncpg.InternalClientError):
         driver.terminate()
         raise
     except BaseException:
-        await _roll_back(driver, transaction)
+        await _roll_back(driver)
         raise
 
 
-async def _roll_back(driver: Any, transaction: Any) -> None:  # noqa: ANN401  # asyncpg ships no types.
+async def _roll_back(driver: Any) -> None:  # noqa: ANN401  # asyncpg ships no types.
     """Undo what a failed transaction did; the failure itself is what the caller hears of."""
     if driver.is_closed():
         return
     try:
-        await transaction.rollback()
+        await driver.execute("ROLLBACK")
     except _DRIVER_ERRORS:
         driver.terminate()

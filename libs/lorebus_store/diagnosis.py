@@ -14,7 +14,9 @@ from alembic.script import ScriptDirectory
 from alembic.util.exc import CommandError
 from sqlalchemy.exc import DBAPIError
 
+from lorebus_store.acting import NOBODY
 from lorebus_store.database import Connection, Database
+from lorebus_store.logins import UNHELD_BECAUSE
 from lorebus_store.migrate import current, head, scripts
 from lorebus_store.statements import Statement
 
@@ -43,10 +45,10 @@ class SchemaState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RoleFacts:
-    """Who we are in the database, and the tables of ours in which we may not do everything that services do."""
+    """Who we are in the database: why row-level security would not hold us, and the tables that are closed to us."""
 
     role: str
-    is_superuser: bool
+    unheld_because: str | None
     denied_tables: tuple[str, ...]
 
 
@@ -68,19 +70,20 @@ _REFUSALS: Final[Mapping[str, Refusal]] = {
 }
 _ROLE: Final = Statement(
     """
-    SELECT current_user, r.rolsuper, ARRAY(
+    SELECT current_user, ARRAY(
         SELECT t.tablename FROM pg_catalog.pg_tables t
-        WHERE t.schemaname = 'lorebus' AND NOT (
-            has_schema_privilege(current_user, 'lorebus', 'USAGE')
-            AND has_table_privilege(current_user, format('%I.%I', t.schemaname, t.tablename), 'SELECT')
-            AND (t.tablename = 'alembic_version' OR has_table_privilege(
-                current_user, format('%I.%I', t.schemaname, t.tablename), 'INSERT'))
+        WHERE t.schemaname = 'lorebus' AND NOT EXISTS (
+            SELECT FROM pg_catalog.pg_roles r
+            WHERE pg_has_role(r.oid, 'MEMBER') AND has_schema_privilege(r.oid, 'lorebus', 'USAGE')
+                AND has_table_privilege(r.oid, format('%I.%I', t.schemaname, t.tablename), 'SELECT')
+                AND (t.tablename = 'alembic_version' OR has_table_privilege(
+                    r.oid, format('%I.%I', t.schemaname, t.tablename), 'INSERT, UPDATE'))
         )
         ORDER BY t.tablename
     )
-    FROM pg_catalog.pg_roles r WHERE r.rolname = current_user
     """
 )
+_UNHELD: Final = Statement(UNHELD_BECAUSE)
 _CLOCK: Final = Statement("SELECT clock_timestamp()")
 
 
@@ -98,14 +101,14 @@ def refusal_of(error: BaseException) -> Refusal:
 
 
 async def role_facts(database: Database) -> RoleFacts:
-    """Who we are there.
+    """Who we are there; `database` lets a login in that services would refuse.
 
     Raises:
         StoreError: nobody gets in; `refusal_of` says why.
     """
-    async with database.read() as connection:
-        name, is_superuser, denied = await _ROLE.row(connection)
-    return RoleFacts(name, is_superuser, tuple(denied))
+    async with database.read(NOBODY) as connection:
+        name, denied = await _ROLE.row(connection)
+        return RoleFacts(name, await _UNHELD.value(connection), tuple(denied))
 
 
 async def clock_of(connection: Connection) -> datetime:

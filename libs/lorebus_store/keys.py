@@ -97,7 +97,10 @@ async def create_key(
 
 
 async def find_key(conn: AsyncConnection, key_hash: bytes) -> ApiKey | None:
-    """The key with this sha256 that is not revoked; here, and only here, the organization is the answer."""
+    """The key with this sha256 that is not revoked; here, and only here, the organization is the answer.
+
+    The transaction is a `KeyHolder`'s of this hash.
+    """
     row = await _FIND.row(conn, {"key_hash": key_hash})
     return None if row is None else _api_key(row)
 

@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from lorebus_contracts.workflows import State, WorkflowType
 from lorebus_store.run_rows import DEAD_LETTERED, RunKey, Step, history_json, step_json
+from lorebus_store.runs import pending_inputs
 from lorebus_store.statements import Statement
 
 SUSPECT_FROM_ATTEMPTS: Final = 2
@@ -143,8 +144,8 @@ _CLAIM: Final = Statement(
         due_at = now() + make_interval(secs => :lease_seconds),
         updated_at = now()
     FROM free WHERE r.organization_uuid = free.organization_uuid AND r.id = free.id
-    RETURNING r.organization_uuid, r.id, r.agent_config_uuid, r.session_uuid, r.pending_input, r.attempts,
-        r.lease_token, r.created_at, free.is_suspect, free.model_profile
+    RETURNING r.organization_uuid, r.id, r.agent_config_uuid, r.session_uuid, r.attempts, r.lease_token, r.created_at,
+        free.is_suspect, free.model_profile
     """
 )
 _MINE: Final = (
@@ -247,8 +248,8 @@ async def claim_due(
     hand: whatever ends its worker ends no other run's. Nothing behind it is taken before that.
 
     No organization has more than `per_organization` runs leased at once, whoever leases them. Of the runs whose
-    organization names a profile of `per_profile`, at most so many are taken. This is a queue of the system: the runs
-    may be any organization's.
+    organization names a profile of `per_profile`, at most so many are taken. This is a queue of the system
+    (`SystemRole.HOUSEKEEPING`): the runs may be any organization's, for which alone the transaction then goes on.
     """
     await _ONE_CLAIM_AT_A_TIME.rows(conn)
     values = {
@@ -261,7 +262,9 @@ async def claim_due(
         "suspect_from": SUSPECT_FROM_ATTEMPTS,
         "token": uuid4(),
     }
-    return tuple(ClaimedRun(*row) for row in await _CLAIM.rows(conn, values))
+    rows = await _CLAIM.rows(conn, values)
+    inputs = await pending_inputs(conn, [(row[0], row[1]) for row in rows])
+    return tuple(ClaimedRun._make((*row[:4], inputs[row[0], row[1]], *row[4:])) for row in rows)
 
 
 async def finish_leased(

@@ -1,7 +1,8 @@
 """Bringing a database to the newest tables.
 
-The rule that must not break: any number of processes may do it at once. One migrates in one transaction, the
-others wait for it and find nothing left to do.
+The rules that must not break: any number of processes may do it at once. One migrates in one transaction, the others
+wait for it and find nothing left to do. And a migration never takes rows that row-level security hides for rows that
+are not there: the server refuses it then.
 """
 
 from collections.abc import AsyncIterator
@@ -24,6 +25,7 @@ from lorebus_store.errors import translated
 
 _SCRIPTS: Final = Path(__file__).parent / "migrations"
 _LOCK: Final = text("SELECT pg_advisory_xact_lock(hashtextextended('lorebus.migrate', 0))")
+_REFUSE_TO_HIDE_ROWS: Final = text("SET LOCAL row_security = off")
 _CONNECT_TIMEOUT_SECONDS: Final = 10.0
 
 
@@ -36,6 +38,7 @@ async def upgrade(database_url: str, revision: str = "head") -> None:
     """
     async with _transaction(database_url) as conn:
         await conn.execute(_LOCK)
+        await conn.execute(_REFUSE_TO_HIDE_ROWS)
         await conn.run_sync(partial(_upgrade, revision=revision))
 
 

@@ -2,7 +2,7 @@
 
 The rule that must not break: a row is read until it is deleted, never past a remembered id, because a slow transaction
 commits behind later ids. All rows of a key are in one shard, and a shard is relayed by one process at a time, in order.
-Everything but `add` is a queue of the system: its rows may be any organization's.
+Everything but `add` is a queue of the system (`SystemRole.RELAY`): its rows may be any organization's.
 """
 
 from collections.abc import Collection, Sequence

@@ -10,9 +10,11 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from lorebus_domain import policy
+from lorebus_store.acting import Tenants, narrow
 from lorebus_store.locks import ConfigPair, lock_config
 from lorebus_store.statements import Statement
 
+_BEGINNING: Final = UUID(int=0)
 _BEGIN: Final = Statement(
     """
     UPDATE lorebus.agent_configs SET reach_pending = true, reach_cursor = NULL
@@ -37,7 +39,7 @@ _MARK: Final = Statement(
     WITH next AS (
         SELECT id FROM lorebus.memories
         WHERE organization_uuid = :organization_uuid AND agent_config_uuid = :agent_config_uuid
-            AND id > coalesce(CAST(:cursor AS uuid), '00000000-0000-0000-0000-000000000000')
+            AND id > CAST(:cursor AS uuid)
         ORDER BY id LIMIT :chunk
     ), marked AS (
         UPDATE lorebus.memories m SET in_reach = true FROM next
@@ -64,11 +66,13 @@ async def begin(conn: AsyncConnection, organization_uuid: UUID, agent_config_uui
 async def extend(conn: AsyncConnection, *, chunk: int) -> bool:
     """Take up to `chunk` more entries of one config into reach; False when no config waits for it.
 
-    This is a queue of the system: the config may be any organization's.
+    This is a queue of the system (`SystemRole.HOUSEKEEPING`): the config may be any organization's, for which alone
+    the transaction then goes on.
     """
     pair = await _NEXT.row(conn)
     if pair is None:
         return False
+    await narrow(conn, Tenants.of(pair[0]))
     await _extend(conn, (pair[0], pair[1]), chunk=chunk)
     return True
 
@@ -81,5 +85,5 @@ async def _extend(conn: AsyncConnection, pair: ConfigPair, *, chunk: int) -> Non
     if cursor is None:
         await _MOVE.run(conn, key | {"pending": False, "cursor": None})
         return
-    seen, last = await _MARK.row(conn, key | {"cursor": cursor[0], "chunk": chunk})
+    seen, last = await _MARK.row(conn, key | {"cursor": cursor[0] or _BEGINNING, "chunk": chunk})
     await _MOVE.run(conn, key | {"pending": seen == chunk, "cursor": last if seen == chunk else None})

@@ -53,7 +53,7 @@ async def sweep(
 ) -> Swept:
     """Delete at most `chunk` rows of each kind, oldest first; call again, in a new transaction, until nothing goes.
 
-    This is the system's own work: the rows may be any organization's.
+    This is the system's own work (`SystemRole.HOUSEKEEPING`): the rows may be any organization's.
     """
     return Swept(
         runs=await _RUNS.run(conn, {"older_than": runs_older_than, "chunk": chunk}),

@@ -1,9 +1,10 @@
 """Runs as an operator looks for them: of one organization or of all.
 
-This is the system's own view; what an organization is shown comes from `runs`.
+This is the system's own view (`SystemRole.HOUSEKEEPING`); what an organization is shown comes from `runs`. Runs are
+found by their ids, states and times, and then read for the organizations alone that were found.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -12,6 +13,7 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from lorebus_contracts.workflows import State, WorkflowType
+from lorebus_store.acting import Tenants, narrow
 from lorebus_store.run_rows import Run
 from lorebus_store.statements import Statement
 
@@ -29,8 +31,8 @@ class RunSearch:
 
 
 _SEARCH: Final = Statement(
-    f"""
-    SELECT {_RUN} FROM lorebus.workflow_runs
+    """
+    SELECT organization_uuid, id FROM lorebus.workflow_runs
     WHERE (CAST(:organization_uuid AS uuid) IS NULL OR organization_uuid = :organization_uuid)
         AND (CAST(:type AS text) IS NULL OR type = :type)
         AND (CAST(:state_name AS text) IS NULL OR state_name = :state_name)
@@ -38,13 +40,22 @@ _SEARCH: Final = Statement(
     ORDER BY created_at DESC, id DESC LIMIT :limit
     """
 )
-_WITH_ID: Final = Statement(
-    f"SELECT {_RUN} FROM lorebus.workflow_runs WHERE id = :id ORDER BY organization_uuid"
+_WITH_ID: Final = Statement("SELECT organization_uuid, id FROM lorebus.workflow_runs WHERE id = :id")
+_READ: Final = Statement(
+    f"""
+    SELECT {_RUN} FROM lorebus.workflow_runs
+    JOIN unnest(CAST(:organizations AS uuid[]), CAST(:ids AS uuid[])) AS found (organization_uuid, id)
+        USING (organization_uuid, id)
+    ORDER BY created_at DESC, id DESC, organization_uuid
+    """
 )
 
 
 async def search_runs(conn: AsyncConnection, search: RunSearch, *, limit: int) -> tuple[Run, ...]:
-    """The runs that are looked for, at most `limit`, newest first. It may read the whole table."""
+    """The runs that are looked for, at most `limit`, newest first. It may read the whole table.
+
+    The transaction goes on for the organizations that were found.
+    """
     values = {
         "organization_uuid": search.organization_uuid,
         "type": search.run_type,
@@ -52,12 +63,23 @@ async def search_runs(conn: AsyncConnection, search: RunSearch, *, limit: int) -
         "older_than": search.older_than,
         "limit": limit,
     }
-    return tuple(map(_run, await _SEARCH.rows(conn, values)))
+    return await _read(conn, await _SEARCH.rows(conn, values))
 
 
 async def runs_with_id(conn: AsyncConnection, run_id: UUID) -> tuple[Run, ...]:
-    """The runs of this id: an organization has one at most, and ids are made so that two hardly ever share one."""
-    return tuple(map(_run, await _WITH_ID.rows(conn, {"id": run_id})))
+    """The runs of this id: an organization has one at most, and ids are made so that two hardly ever share one.
+
+    The transaction goes on for the organizations that were found.
+    """
+    return await _read(conn, await _WITH_ID.rows(conn, {"id": run_id}))
+
+
+async def _read(conn: AsyncConnection, found: Sequence[Any]) -> tuple[Run, ...]:
+    if not found:
+        return ()
+    await narrow(conn, Tenants.of_all(row[0] for row in found))
+    values = {"organizations": [row[0] for row in found], "ids": [row[1] for row in found]}
+    return tuple(map(_run, await _READ.rows(conn, values)))
 
 
 def _run(row: Iterable[Any]) -> Run:

@@ -13,6 +13,7 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from lorebus_contracts.workflows import State, WorkflowType
+from lorebus_store.acting import Tenants, narrow
 from lorebus_store.run_rows import (
     Failure,
     FinishedRun,
@@ -26,7 +27,6 @@ from lorebus_store.run_rows import (
 from lorebus_store.statements import Statement
 
 _RUN: Final = ", ".join(Run._fields)
-_STALE: Final = ", ".join(StaleRun._fields)
 _KNOWN: Final = Statement(
     """
     SELECT r.organization_uuid, r.id, r.state_name FROM lorebus.workflow_runs r
@@ -136,7 +136,7 @@ _BY_TYPE: Final = Statement(
 # A run that was swept waits as long again as it has waited altogether: while its consumer is down for hours, each run
 # is put on the bus a few times and not a few thousand times.
 _SWEEP_STALE: Final = Statement(
-    f"""
+    """
     WITH stale AS (
         SELECT organization_uuid, id FROM lorebus.workflow_runs
         WHERE state_name = 'initiated' AND updated_at < now() - CAST(:older_than AS interval)
@@ -149,7 +149,14 @@ _SWEEP_STALE: Final = Statement(
     )
     UPDATE lorebus.workflow_runs r SET updated_at = now() FROM stale
     WHERE r.organization_uuid = stale.organization_uuid AND r.id = stale.id
-    RETURNING {", ".join("r." + name for name in StaleRun._fields)}
+    RETURNING r.organization_uuid, r.id, r.type, r.agent_config_uuid, r.session_uuid
+    """
+)
+_INPUTS: Final = Statement(
+    """
+    SELECT r.organization_uuid, r.id, r.pending_input FROM lorebus.workflow_runs r
+    JOIN unnest(CAST(:organizations AS uuid[]), CAST(:ids AS uuid[])) AS asked (organization_uuid, id)
+        USING (organization_uuid, id)
     """
 )
 
@@ -262,13 +269,24 @@ async def stale_initiated(conn: AsyncConnection, older_than: timedelta, limit: i
     """Runs that have stayed `initiated` for longer than this, each given to one caller and not again so soon.
 
     None while the outbox is itself behind by that much: what is on its way is not lost. This is a queue of the
-    system: the runs may be any organization's.
+    system (`SystemRole.HOUSEKEEPING`): the runs may be any organization's, for which alone the transaction then
+    goes on.
     """
     rows = await _SWEEP_STALE.rows(conn, {"older_than": older_than, "limit": limit})
+    inputs = await pending_inputs(conn, [(row[0], row[1]) for row in rows])
     return tuple(
-        StaleRun(org, run_id, WorkflowType(kind), config, session, pending)
-        for org, run_id, kind, config, session, pending in rows
+        StaleRun(org, run_id, WorkflowType(kind), config, session, inputs[org, run_id])
+        for org, run_id, kind, config, session in rows
     )
+
+
+async def pending_inputs(conn: AsyncConnection, keys: Collection[RunKey]) -> Mapping[RunKey, bytes]:
+    """The inputs of runs that the system's own work took hold of, for whose organizations the transaction goes on."""
+    if not keys:
+        return {}
+    await narrow(conn, Tenants.of_all(organization for organization, _ in keys))
+    rows = await _INPUTS.rows(conn, {"organizations": [o for o, _ in keys], "ids": [i for _, i in keys]})
+    return {(row[0], row[1]): row[2] for row in rows}
 
 
 def _key(run: FinishedRun | InitiatedRun) -> RunKey:

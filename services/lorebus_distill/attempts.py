@@ -30,6 +30,7 @@ from lorebus_kit.providers.errors import (
 from lorebus_kit.providers.port import Distilled, Provider
 from lorebus_kit.relay import Relay
 from lorebus_store import evidence, leases, locks, outbox, runs
+from lorebus_store.acting import Tenants
 from lorebus_store.database import Database
 from lorebus_store.errors import PermanentError, TransientError
 from lorebus_store.leases import ClaimedRun
@@ -107,7 +108,7 @@ class Attempts:
         lease_seconds = self._deadline(provider) + LEASE_MARGIN_SECONDS
         if lease_seconds <= self.lease_seconds:
             return True
-        async with self._database.begin() as connection:
+        async with self._database.begin(Tenants.of(run.organization_uuid)) as connection:
             return await leases.extend_lease(
                 connection,
                 organization_uuid=run.organization_uuid,
@@ -118,7 +119,7 @@ class Attempts:
 
     async def _recalled(self, run: ClaimedRun) -> RecalledTexts:
         """What the session was handed, so that memories are not learnt again from themselves."""
-        async with self._database.read() as connection:
+        async with self._database.read(Tenants.of(run.organization_uuid)) as connection:
             texts = await evidence.recalled_texts(
                 connection, run.organization_uuid, run.session_uuid, limit=policy.FULL_LIMIT
             )
@@ -130,7 +131,7 @@ class Attempts:
         now = datetime.now(UTC)
         save = save_of(run, event, distilled, now)
         output = finished_output(distilled, prepared, save)
-        async with self._database.begin() as connection:
+        async with self._database.begin(Tenants.of(run.organization_uuid)) as connection:
             # Either an erasure has taken the lease away, or it finds what is written here.
             await locks.share_organizations(connection, [run.organization_uuid])
             mine = await leases.finish_leased(
@@ -186,7 +187,7 @@ class Attempts:
     async def _give_back(
         self, run: ClaimedRun, reason: FailureReason, delay_seconds: float, *, attempted: bool
     ) -> None:
-        async with self._database.begin() as connection:
+        async with self._database.begin(Tenants.of(run.organization_uuid)) as connection:
             await leases.retry_later(
                 connection,
                 organization_uuid=run.organization_uuid,
@@ -215,7 +216,7 @@ class Attempts:
         _log.error("distil failed", extra={"workflow_id": str(run.id), "reason": reason})
 
     async def _end(self, run: ClaimedRun, state: State, state_data: str) -> None:
-        async with self._database.begin() as connection:
+        async with self._database.begin(Tenants.of(run.organization_uuid)) as connection:
             await leases.finish_leased(
                 connection,
                 organization_uuid=run.organization_uuid,

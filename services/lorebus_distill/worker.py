@@ -14,6 +14,7 @@ from lorebus_distill.attempts import Attempts, ProviderDirectory
 from lorebus_distill.settings import DistillSettings
 from lorebus_kit.relay import Relay
 from lorebus_store import leases
+from lorebus_store.acting import SystemRole
 from lorebus_store.database import Database
 from lorebus_store.leases import ClaimedRun
 
@@ -60,7 +61,7 @@ class DistillWorkers:
         free = self._settings.distill_concurrency - len(self._running)
         if free <= 0 or any(run.is_suspect for run in self._running.values()):
             return ()
-        async with self._database.begin() as connection:
+        async with self._database.begin(SystemRole.HOUSEKEEPING) as connection:
             return await leases.claim_due(
                 connection,
                 limit=free,

@@ -26,6 +26,7 @@ from lorebus_gateway.known_scopes import require_agent_config
 from lorebus_gateway.receipts import receipt_answer
 from lorebus_kit.emitting import outbox_row
 from lorebus_store import memories, outbox, recalls, settings
+from lorebus_store.acting import Tenants
 from lorebus_store.database import Database
 from lorebus_store.memories import EntryDetails
 
@@ -42,7 +43,7 @@ class Administration:
 
     async def put_organization(self, organization_uuid: UUID, body: OrganizationBody) -> OrganizationAnswer:
         """Replace the organization's settings."""
-        async with self._database.begin() as connection:
+        async with self._database.begin(Tenants.of(organization_uuid)) as connection:
             kept = await settings.put_organization(
                 connection,
                 organization_uuid,
@@ -57,7 +58,7 @@ class Administration:
         Raises:
             NotFoundError: nobody has put any.
         """
-        async with self._database.read() as connection:
+        async with self._database.read(Tenants.of(organization_uuid)) as connection:
             kept = await settings.get_organization(connection, organization_uuid)
         if kept is None:
             raise NotFoundError
@@ -67,7 +68,7 @@ class Administration:
         self, organization_uuid: UUID, agent_config_uuid: UUID, body: AgentConfigBody
     ) -> AgentConfigAnswer:
         """Replace an agent config's settings; an unknown one is made."""
-        async with self._database.begin() as connection:
+        async with self._database.begin(Tenants.of(organization_uuid)) as connection:
             kept = await settings.put_agent_config(
                 connection,
                 organization_uuid,
@@ -87,7 +88,7 @@ class Administration:
         Raises:
             NotFoundError: the organization has no such config.
         """
-        async with self._database.read() as connection:
+        async with self._database.read(Tenants.of(organization_uuid)) as connection:
             kept = await settings.get_agent_config(connection, organization_uuid, agent_config_uuid)
         if kept is None:
             raise NotFoundError
@@ -99,7 +100,7 @@ class Administration:
         Raises:
             NotFoundError: the organization has no such config.
         """
-        async with self._database.read() as connection:
+        async with self._database.read(Tenants.of(organization_uuid)) as connection:
             await require_agent_config(connection, organization_uuid, query.agent_config_uuid)
             page = await memories.list_page(
                 connection,
@@ -129,7 +130,7 @@ class Administration:
             NotFoundError: the organization has no such config.
         """
         pair = (organization_uuid, body.agent_config_uuid)
-        async with self._database.read() as connection:
+        async with self._database.read(Tenants.of(organization_uuid)) as connection:
             config = await settings.get_agent_config(connection, *pair)
             if config is None:
                 raise NotFoundError
@@ -149,7 +150,7 @@ class Administration:
         Raises:
             NotFoundError: the organization has no such entry.
         """
-        async with self._database.begin() as connection:
+        async with self._database.begin(Tenants.of(organization_uuid)) as connection:
             gone = await memories.delete_entry(connection, organization_uuid, entry_id)
             if gone is None:
                 raise NotFoundError
@@ -171,7 +172,7 @@ class Administration:
         Raises:
             NotFoundError: the organization has no such recall, or it is not recorded yet.
         """
-        async with self._database.read() as connection:
+        async with self._database.read(Tenants.of(organization_uuid)) as connection:
             kept = await recalls.receipt(connection, organization_uuid, recall_or_pack_id)
         if kept is None:
             raise NotFoundError

@@ -13,6 +13,7 @@ from lorebus_gateway.errors import ConflictError, NotFoundError
 from lorebus_gateway.key_scopes import require_scopes
 from lorebus_kit.keys import make_key
 from lorebus_store import keys
+from lorebus_store.acting import Tenants
 from lorebus_store.database import Database
 from lorebus_store.keys import ApiKey
 
@@ -32,7 +33,7 @@ class ApiKeys:
         """
         require_scopes(asker, body.scopes)
         organization = asker.organization_uuid
-        async with self._database.begin() as connection:
+        async with self._database.begin(Tenants.of(organization)) as connection:
             there = None if key_id is None else await keys.get_key(connection, organization, key_id)
             if there is not None:
                 return NewKeyAnswer(**_told(there), key=None)
@@ -45,7 +46,7 @@ class ApiKeys:
         Raises:
             TransientError: the database is away.
         """
-        async with self._database.read() as connection:
+        async with self._database.read(Tenants.of(asker.organization_uuid)) as connection:
             kept = await keys.list_keys(connection, asker.organization_uuid)
         return KeyList(keys=tuple(ApiKeyAnswer(**_told(key)) for key in kept))
 
@@ -58,7 +59,7 @@ class ApiKeys:
             TransientError: the database is away.
         """
         organization = asker.organization_uuid
-        async with self._database.begin() as connection:
+        async with self._database.begin(Tenants.of(organization)) as connection:
             if await keys.lock_admins(connection, organization) == (key_id,):
                 raise ConflictError
             if not await keys.revoke(connection, organization_uuid=organization, key_id=key_id):

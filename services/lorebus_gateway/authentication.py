@@ -18,6 +18,7 @@ from lorebus_gateway.session_ends import SessionEnds
 from lorebus_kit.keys import key_hash
 from lorebus_kit.tokens import InvalidTokenError, SessionClaims, SessionTokens
 from lorebus_store import keys
+from lorebus_store.acting import KeyHolder
 from lorebus_store.database import Database
 
 _MAX_REMEMBERED: Final = 10_000
@@ -113,7 +114,7 @@ class Authenticator:
         remembered = self._remembered.get(hashed)
         if remembered is not None and self._clock() < remembered.until:
             return remembered.organization
-        async with self._database.read() as connection:
+        async with self._database.read(KeyHolder(hashed)) as connection:
             found = await keys.find_key(connection, hashed)
         if found is None:
             self._remembered.pop(hashed, None)

@@ -19,6 +19,7 @@ from lorebus_gateway.known_scopes import require_agent_config
 from lorebus_kit.emitting import memory_changed, outbox_row
 from lorebus_kit.topics import DEAD_LETTER_DAYS
 from lorebus_store import erasing, erasures, locks, outbox
+from lorebus_store.acting import Tenants
 from lorebus_store.database import Database
 from lorebus_store.erasing import GoneEntry, Wish
 from lorebus_store.erasures import Erasure, Subject
@@ -46,7 +47,7 @@ class Erasing:
             TransientError: the database is away, or so busy that nothing was erased.
         """
         wish = _wish(organization_uuid, body)
-        async with self._database.begin() as connection:
+        async with self._database.begin(Tenants.of(organization_uuid)) as connection:
             if wish.agent_config_uuid is not None:
                 await require_agent_config(connection, organization_uuid, wish.agent_config_uuid)
             await locks.lock_organization(connection, organization_uuid)
@@ -80,7 +81,7 @@ class Erasing:
             NotFoundError: the organization has no such erasure.
             TransientError: the database is away.
         """
-        async with self._database.read() as connection:
+        async with self._database.read(Tenants.of(organization_uuid)) as connection:
             erasure = await erasures.get(connection, organization_uuid, erasure_id)
         if erasure is None:
             raise NotFoundError

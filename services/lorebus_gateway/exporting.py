@@ -13,6 +13,7 @@ from lorebus_contracts.wire import WireModel
 from lorebus_gateway.answers import Stream
 from lorebus_gateway.known_scopes import require_agent_config
 from lorebus_store import moving
+from lorebus_store.acting import Tenants
 from lorebus_store.database import Database
 from lorebus_store.locks import ConfigPair
 from lorebus_store.moving import Bookmark, MovedEntry
@@ -33,7 +34,7 @@ class Exporting:
             NotFoundError: the organization has no such config.
             TransientError: the database is away.
         """
-        async with self._database.read() as connection:
+        async with self._database.read(Tenants.of(organization_uuid)) as connection:
             await require_agent_config(connection, organization_uuid, agent_config_uuid)
         name = f'attachment; filename="memory-{agent_config_uuid}.jsonl"'
         chunks = self._chunks((organization_uuid, agent_config_uuid))
@@ -51,7 +52,7 @@ class Exporting:
         yield _line(FileEnd(end=True, entries=count))
 
     async def _page(self, pair: ConfigPair, after: Bookmark | None) -> tuple[MovedEntry, ...]:
-        async with self._database.read() as connection:
+        async with self._database.read(Tenants.of(pair[0])) as connection:
             return await moving.read_page(connection, pair, after, limit=ENTRIES_A_PAGE)
 
 

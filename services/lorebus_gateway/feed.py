@@ -21,6 +21,7 @@ from lorebus_gateway.server_sent_events import EVENT_STREAM, HEARTBEAT, server_s
 from lorebus_gateway.settings import GatewaySettings
 from lorebus_kit.tail import Joined, Listener, Lost, News, Tail, Wanted
 from lorebus_kit.tail_history import Change, Place, read_place, write_place
+from lorebus_store.acting import Tenants
 from lorebus_store.database import Database
 
 FEED_FULL_SECONDS: Final = 30
@@ -73,7 +74,7 @@ class Feed:
         if self._tail.listeners_of(organization_uuid) >= self._limits.feeds_per_organization:
             raise TooManyRequestsError(FEED_FULL_SECONDS)
         if query.agent_config_uuid is not None:
-            async with self._database.read() as connection:
+            async with self._database.read(Tenants.of(organization_uuid)) as connection:
                 await require_agent_config(connection, organization_uuid, query.agent_config_uuid)
         wanted = Wanted(organization_uuid, query.agent_config_uuid, query.kind)
         listener = Listener(wanted, most=self._limits.queued_changes)

@@ -6,14 +6,13 @@ out (PERFORMANCE.md).
 
 from dataclasses import dataclass
 from datetime import datetime
-from uuid import UUID
 
 from lorebus_domain import policy
 from lorebus_domain.ranking import PackEntry, rank_pack
 from lorebus_domain.recall import PackReach, ResolvedStrategy, Strategy, entry_limit
 from lorebus_domain.relevance import reach_terms
 from lorebus_domain.terms import terms
-from lorebus_domain.visibility import ReadScope
+from lorebus_domain.visibility import Scope
 from lorebus_gateway.answered_recalls import Choice, HandedOut
 from lorebus_store import memories
 from lorebus_store.database import Connection
@@ -23,9 +22,7 @@ from lorebus_store.database import Connection
 class Plan:
     """What a load does, once wish and settings are put together."""
 
-    organization_uuid: UUID
-    agent_config_uuid: UUID
-    scope: ReadScope
+    scope: Scope
     strategy: ResolvedStrategy
     top_k: int
     cue: str
@@ -33,7 +30,7 @@ class Plan:
 
 
 async def hand_out(connection: Connection, plan: Plan, *, now: datetime) -> Choice:
-    """What the plan hands out, from a connection on which each statement stands alone.
+    """What the plan hands out.
 
     Source: SPEC.md section 5.
     """
@@ -45,7 +42,7 @@ async def hand_out(connection: Connection, plan: Plan, *, now: datetime) -> Choi
         case Strategy.LAST_K | Strategy.FULL | Strategy.SEMANTIC:
             read = memories.newest
     limit = entry_limit(plan.strategy.effective, plan.top_k)
-    found = await read(connection, plan.organization_uuid, plan.agent_config_uuid, plan.scope, limit)
+    found = await read(connection, plan.scope, limit)
     return Choice(
         entries=[HandedOut(entry.id, rank, entry.importance) for rank, entry in enumerate(found, start=1)],
         texts=[entry.text for entry in found],
@@ -55,8 +52,6 @@ async def hand_out(connection: Connection, plan: Plan, *, now: datetime) -> Choi
 async def _hand_out_pack(connection: Connection, plan: Plan, *, now: datetime) -> Choice:
     candidates = await memories.pack_candidates(
         connection,
-        plan.organization_uuid,
-        plan.agent_config_uuid,
         plan.scope,
         newest_limit=policy.PACK_NEWEST_CANDIDATES,
         important_limit=policy.PACK_IMPORTANT_CANDIDATES,
@@ -65,7 +60,7 @@ async def _hand_out_pack(connection: Connection, plan: Plan, *, now: datetime) -
     )
     pack = rank_pack(candidates, cue=plan.cue, now=now, top_k=plan.top_k)
     ids = [entry.memory_id for entry in pack.entries]
-    texts = await memories.texts_of(connection, plan.organization_uuid, ids) if ids else {}
+    texts = await memories.texts_of(connection, plan.scope, ids) if ids else {}
     # An entry that was deleted since the ranking is not handed out any more.
     there = [entry for entry in pack.entries if entry.memory_id in texts]
     return Choice(

@@ -23,6 +23,7 @@ from lorebus_gateway import metrics
 from lorebus_gateway.answers import Answer
 from lorebus_gateway.errors import KeyReusedError, RequestInHandError
 from lorebus_store import idempotency
+from lorebus_store.acting import Tenants
 from lorebus_store.database import Connection, Database
 from lorebus_store.errors import StoreError, TransientError
 from lorebus_store.idempotency import KeptAnswer
@@ -188,28 +189,31 @@ class Idempotency:
 
     async def _reserve(self, request: Once) -> KeptAnswer | None:
         return await self._ask(
-            lambda connection: idempotency.reserve(connection, **request.place, body_hash=request.body_hash)
+            request,
+            lambda connection: idempotency.reserve(connection, **request.place, body_hash=request.body_hash),
         )
 
     async def _remember(self, request: Once, given: Answer) -> None:
         """Should this fail, a repeat is carried out anew once the key's time is up, and counts once all the same."""
         with suppress(StoreError):
             await self._ask(
+                request,
                 lambda connection: idempotency.remember(
                     connection, **request.place, status=given.status, response=_kept(given)
-                )
+                ),
             )
 
     async def _forget(self, request: Once) -> None:
         with suppress(StoreError):
-            await self._ask(lambda connection: idempotency.forget(connection, **request.place))
+            await self._ask(request, lambda connection: idempotency.forget(connection, **request.place))
 
-    async def _ask(self, question: Callable[[Connection], Awaitable[AnswerT]]) -> AnswerT:
-        """Ask the database, which is one statement and so needs no transaction of ours; not for long."""
+    async def _ask(self, request: Once, question: Callable[[Connection], Awaitable[AnswerT]]) -> AnswerT:
+        """Ask the database; not for long."""
         if monotonic() < self._away_until:
             raise TransientError("the database did not answer a moment ago")
         try:
-            async with asyncio.timeout(STORE_SECONDS), self._database.read() as connection:
+            tenants = Tenants.of(request.place["organization_uuid"])
+            async with asyncio.timeout(STORE_SECONDS), self._database.begin(tenants) as connection:
                 return await question(connection)
         except (StoreError, TimeoutError) as error:
             self._away_until = monotonic() + STORE_AWAY_SECONDS

@@ -21,6 +21,7 @@ from lorebus_gateway.memory_files import check_file, entries_of
 from lorebus_gateway.uploads import Upload
 from lorebus_kit.emitting import memory_changed, outbox_row
 from lorebus_store import memories, moving, outbox
+from lorebus_store.acting import Tenants
 from lorebus_store.database import Connection, Database
 from lorebus_store.erasures import Subject
 from lorebus_store.locks import ConfigPair
@@ -54,10 +55,10 @@ class Importing:
             TransientError: the database is away, and nothing was added.
         """
         pair = (organization_uuid, agent_config_uuid)
-        async with self._database.read() as connection:
+        async with self._database.read(Tenants.of(organization_uuid)) as connection:
             await require_agent_config(connection, *pair)
         total = await _checked(upload)
-        async with self._adding, self._database.begin() as connection:
+        async with self._adding, self._database.begin(Tenants.of(organization_uuid)) as connection:
             staged = await _stage(connection, organization_uuid, upload)
             await memories.share_configs(connection, [pair])
             added = await moving.add_staged(connection, pair)

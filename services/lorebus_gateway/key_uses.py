@@ -11,6 +11,7 @@ from uuid import UUID
 
 from lorebus_kit.backoff import pause
 from lorebus_store import keys
+from lorebus_store.acting import Tenants
 from lorebus_store.database import Database
 
 NOTE_SECONDS: Final = 60.0
@@ -58,7 +59,7 @@ class KeyUses:
         """
         due, self._due = self._due, set()
         for organization in sorted({organization for organization, _ in due}):
-            async with self._database.begin() as connection:
+            async with self._database.begin(Tenants.of(organization)) as connection:
                 await keys.mark_used(connection, sorted(key for key in due if key[0] == organization))
 
     async def run(self, stop: asyncio.Event) -> None:

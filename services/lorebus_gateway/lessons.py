@@ -28,6 +28,7 @@ from lorebus_kit.providers.errors import ProviderRefusedError
 from lorebus_kit.providers.port import Provider
 from lorebus_kit.providers.preview import Preview, preview
 from lorebus_store import evidence, memories, outbox, quarantine, settings
+from lorebus_store.acting import Tenants
 from lorebus_store.database import Database
 from lorebus_store.errors import TransientError
 
@@ -74,7 +75,7 @@ class Lessons:
         Raises:
             NotFoundError: the organization holds no such entry back.
         """
-        async with self._database.begin() as connection:
+        async with self._database.begin(Tenants.of(organization_uuid)) as connection:
             config = await quarantine.release(connection, organization_uuid, entry_id)
             entry = await memories.get_entry(connection, organization_uuid, entry_id)
             if config is None or entry is None:
@@ -98,7 +99,7 @@ class Lessons:
         Raises:
             NotFoundError: the organization has no such entry.
         """
-        async with self._database.read() as connection:
+        async with self._database.read(Tenants.of(organization_uuid)) as connection:
             entry = await memories.get_entry(connection, organization_uuid, entry_id)
             rows = await evidence.of_entry(connection, organization_uuid, entry_id, limit=EVIDENCE_SHOWN)
         if entry is None:
@@ -117,7 +118,7 @@ class Lessons:
 
     async def _provider(self, organization_uuid: UUID, profile_name: str | None) -> Provider:
         if profile_name is None:
-            async with self._database.read() as connection:
+            async with self._database.read(Tenants.of(organization_uuid)) as connection:
                 known = await settings.get_organization(connection, organization_uuid)
             profile_name = None if known is None else known.model_profile
         try:

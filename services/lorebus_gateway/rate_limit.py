@@ -16,6 +16,7 @@ from uuid import UUID
 from lorebus_gateway import metrics
 from lorebus_gateway.errors import TooManyRequestsError
 from lorebus_store import rates
+from lorebus_store.acting import Tenants
 from lorebus_store.database import Database
 from lorebus_store.errors import StoreError
 
@@ -91,7 +92,8 @@ class RateLimit:
 
     async def _take(self, window: _Window, organization_uuid: UUID, credential: bytes) -> None:
         try:
-            async with asyncio.timeout(STORE_SECONDS), self._database.read() as connection:
+            tenants = Tenants.of(organization_uuid)
+            async with asyncio.timeout(STORE_SECONDS), self._database.begin(tenants) as connection:
                 permits = await rates.take(
                     connection,
                     organization_uuid=organization_uuid,

@@ -30,7 +30,6 @@ from lorebus_domain.recall_format import (
     as_json,
     fenced,
 )
-from lorebus_domain.visibility import read_scope
 from lorebus_gateway import metrics
 from lorebus_gateway.answered_recalls import AnsweredRecall, Choice, HandedOut
 from lorebus_gateway.errors import NotFoundError
@@ -39,6 +38,7 @@ from lorebus_gateway.recall_recorder import RecallRecorder
 from lorebus_kit.run_ids import RunIds
 from lorebus_kit.tokens import SessionClaims
 from lorebus_store import recall_contexts
+from lorebus_store.acting import Tenants
 from lorebus_store.database import Connection, Database
 from lorebus_store.recall_contexts import RecallContext
 
@@ -70,7 +70,7 @@ class Recalling:
             TransientError: the database is away.
         """
         began = perf_counter()
-        async with self._database.read() as connection:
+        async with self._database.read(Tenants.of(session.organization_uuid)) as connection:
             plan = _plan(session, wish, await _context(connection, session))
             if isinstance(plan, LoadAnswer):
                 metrics.RECALLS_SKIPPED.labels(plan.skipped_reason).inc()
@@ -112,13 +112,10 @@ def _plan(session: SessionClaims, wish: RecallWish, context: RecallContext) -> P
         config_enabled=context.config_enabled,
         caller=session.caller,
     )
-    scope = read_scope(session.caller)
-    if skip is not None or scope is None:
-        return _without_memory(strategy, wish.format, skip or RecallSkip.UNIDENTIFIED_END_USER)
+    if skip is not None:
+        return _without_memory(strategy, wish.format, skip)
     return Plan(
-        organization_uuid=session.organization_uuid,
-        agent_config_uuid=session.agent_config_uuid,
-        scope=scope,
+        scope=session.scope,
         strategy=strategy,
         top_k=wish.top_k or context.top_k,
         cue=context.task if wish.cue is None else wish.cue,

@@ -13,6 +13,7 @@ from typing import Final
 from lorebus_gateway import metrics
 from lorebus_kit.backoff import pause
 from lorebus_store import run_versions
+from lorebus_store.acting import Tenants
 from lorebus_store.database import Database
 from lorebus_store.errors import StoreError
 from lorebus_store.run_rows import RunKey
@@ -108,8 +109,10 @@ class RunChanges:
         soon = monotonic() + FIRST_LOOK_SECONDS
         due = [waiting for waiting in self._waiting if waiting.due <= soon]
         try:
-            async with self._database.read() as connection:
-                found = await run_versions.versions(connection, {waiting.key for waiting in due})
+            keys = {waiting.key for waiting in due}
+            tenants = Tenants.of_all(organization for organization, _ in keys)
+            async with self._database.read(tenants) as connection:
+                found = await run_versions.versions(connection, keys)
         except StoreError as error:
             _log.warning("runs not looked at", extra={"error_text": str(error)})
             await pause(STORE_AWAY_SECONDS, self._stopping)

@@ -23,6 +23,7 @@ from lorebus_gateway.errors import NotFoundError
 from lorebus_kit.run_ids import RunIds
 from lorebus_kit.tokens import SessionClaims
 from lorebus_store import recalls, runs
+from lorebus_store.acting import Tenants
 from lorebus_store.database import Database
 from lorebus_store.recalls import Receipt
 from lorebus_store.run_rows import FinishedRun, InitiatedRun, Run
@@ -77,7 +78,7 @@ class RunStatus:
         kinds = LISTED_TYPES if query.type is None else (query.type,)
         states = tuple(State) if query.state is None else (query.state,)
         found: list[Run] = []
-        async with self._database.read() as connection:
+        async with self._database.read(Tenants.of(organization_uuid)) as connection:
             for kind, state in product(kinds, states):
                 found += await runs.list_runs(
                     connection, organization_uuid, run_type=kind, state_name=state, limit=query.limit
@@ -92,7 +93,7 @@ class RunStatus:
         return found
 
     async def _stored(self, organization_uuid: UUID, run_id: UUID) -> _Found | None:
-        async with self._database.read() as connection:
+        async with self._database.read(Tenants.of(organization_uuid)) as connection:
             run = await runs.get_run(connection, organization_uuid, run_id)
             if run is not None:
                 return _of_run(run)

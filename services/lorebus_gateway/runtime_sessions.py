@@ -19,6 +19,7 @@ from lorebus_gateway.session_ends import SessionEnds
 from lorebus_kit.acceptance import Acceptor
 from lorebus_kit.tokens import SessionClaims, SessionTokens
 from lorebus_store import sessions
+from lorebus_store.acting import Tenants
 from lorebus_store.database import Database
 from lorebus_store.errors import TransientError
 from lorebus_store.sessions import Session
@@ -130,13 +131,13 @@ class RuntimeSessions:
         return event
 
     async def _known(self, organization_uuid: UUID, session_uuid: UUID) -> Session:
-        async with self._database.read() as connection:
+        async with self._database.read(Tenants.of(organization_uuid)) as connection:
             return await find_session(connection, organization_uuid, session_uuid)
 
     async def _kept(self, organization_uuid: UUID, session_uuid: UUID, body: RegisterBody) -> Session:
         caller = body.caller.resolve()
         told = CallerBody.of(caller)
-        async with self._database.begin() as connection:
+        async with self._database.begin(Tenants.of(organization_uuid)) as connection:
             await require_agent_config(connection, organization_uuid, body.agent_config_uuid)
             session = await sessions.register(
                 connection,

@@ -18,6 +18,7 @@ from lorebus_gateway.run_noter import RunNoter
 from lorebus_kit.acceptance import Acceptor
 from lorebus_kit.run_ids import RunIds, run_id_of_request, to_milliseconds
 from lorebus_kit.tokens import SessionClaims
+from lorebus_store.acting import Tenants
 from lorebus_store.database import Database
 
 
@@ -78,7 +79,7 @@ class Saving:
             NotFoundError: the organization has no such config.
             TransientError: the database is away, or neither the bus nor the store took it.
         """
-        async with self._database.read() as connection:
+        async with self._database.read(Tenants.of(organization_uuid)) as connection:
             await require_agent_config(connection, organization_uuid, agent_config_uuid)
         event = PruneRequested(
             event_id=self._run_id(organization_uuid, WorkflowType.MEMORY_PRUNE, now, once),

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from lorebus_kit.tokens import VerifiedToken
 from lorebus_store import sessions
+from lorebus_store.acting import Tenants
 from lorebus_store.database import Database
 from lorebus_store.errors import StoreError
 
@@ -83,7 +84,7 @@ class SessionEnds:
         if now < self._away_until:
             return known
         try:
-            async with asyncio.timeout(STORE_SECONDS), self._database.read() as connection:
+            async with asyncio.timeout(STORE_SECONDS), self._database.read(Tenants.of(key[0])) as connection:
                 found = await sessions.ended_at(connection, *key)
         except (StoreError, TimeoutError) as error:
             self._away_until = now + STORE_AWAY_SECONDS

@@ -35,6 +35,7 @@ from lorebus_kit.acceptance import initiated_run
 from lorebus_kit.run_ids import RunIds, distill_run_id, to_milliseconds
 from lorebus_kit.tokens import SessionClaims
 from lorebus_store import runs, settings
+from lorebus_store.acting import Tenants
 from lorebus_store.database import Connection, Database
 from lorebus_store.run_rows import FinishedRun, InitiatedRun, Step
 from lorebus_store.sessions import Session
@@ -122,7 +123,7 @@ class Starting:
 
     async def _distill(self, asked: DistillInput, now: datetime) -> RunSnapshot:
         """A session is distilled once, when it ends: show that run, or record why there is none."""
-        async with self._database.begin() as connection:
+        async with self._database.begin(Tenants.of(asked.organization_uuid)) as connection:
             run_id = distill_run_id(asked.session_uuid)
             run = await runs.get_run(connection, asked.organization_uuid, run_id)
             if run is not None and run.agent_config_uuid == asked.agent_config_uuid:
@@ -152,7 +153,7 @@ class Starting:
         )
 
     async def _session(self, asked: LoadInput | SaveInput) -> SessionClaims:
-        async with self._database.read() as connection:
+        async with self._database.read(Tenants.of(asked.organization_uuid)) as connection:
             return claims_of(await _session_asked_for(connection, asked))
 
 

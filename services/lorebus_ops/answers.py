@@ -18,6 +18,7 @@ from rich.table import Table
 
 from lorebus_ops.errors import EXIT_FAILED, EXIT_UNREACHABLE, RefusedError, UnreachableError
 from lorebus_store.errors import PermanentError, TransientError
+from lorebus_store.logins import UnheldLoginError
 
 AnswerT = TypeVar("AnswerT")
 
@@ -33,7 +34,7 @@ def carried_out(work: Coroutine[None, None, AnswerT]) -> AnswerT:
     """
     try:
         return asyncio.run(work)
-    except (RefusedError, PermanentError) as error:
+    except (RefusedError, PermanentError, UnheldLoginError) as error:
         fail(str(error))
     except (UnreachableError, TransientError) as error:
         fail(str(error), code=EXIT_UNREACHABLE)

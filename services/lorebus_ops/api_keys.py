@@ -13,6 +13,7 @@ from lorebus_ops.answers import carried_out, say, say_json, say_table
 from lorebus_ops.errors import RefusedError
 from lorebus_ops.system_database import system_database
 from lorebus_store import keys
+from lorebus_store.acting import Tenants
 from lorebus_store.keys import ApiKey
 
 _COLUMNS: Final = ("key_id", "prefix", "scopes", "created_at", "last_used_at", "revoked_at", "name")
@@ -57,7 +58,7 @@ async def _create(
 ) -> tuple[str, ApiKey]:
     async with system_database(database_url) as database:
         plain = await create_key(database, organization_uuid, name=name, scopes=scopes)
-        async with database.begin() as connection:
+        async with database.begin(Tenants.of(organization_uuid)) as connection:
             kept = await keys.find_key(connection, key_hash(plain.encode()))
     if kept is None:
         raise RefusedError("the key was revoked as soon as it was made")
@@ -65,12 +66,18 @@ async def _create(
 
 
 async def _list(database_url: str, organization_uuid: UUID) -> Sequence[ApiKey]:
-    async with system_database(database_url) as database, database.begin() as connection:
+    async with (
+        system_database(database_url) as database,
+        database.begin(Tenants.of(organization_uuid)) as connection,
+    ):
         return await keys.list_keys(connection, organization_uuid)
 
 
 async def _revoke(database_url: str, organization_uuid: UUID, key_id: UUID) -> None:
-    async with system_database(database_url) as database, database.begin() as connection:
+    async with (
+        system_database(database_url) as database,
+        database.begin(Tenants.of(organization_uuid)) as connection,
+    ):
         if not await keys.revoke(connection, organization_uuid=organization_uuid, key_id=key_id):
             raise RefusedError(f"the organization has no open key {key_id}")
 

@@ -13,7 +13,7 @@ import typer
 from lorebus_domain.key_scope import KeyScope
 from lorebus_ops.commands import COMMANDS, GROUPS
 from lorebus_ops.home import Home, default_home
-from lorebus_ops.options import AsJson, DatabaseUrl, local
+from lorebus_ops.options import AsJson, DatabaseUrl, MigrationsDatabaseUrl, local
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -82,12 +82,25 @@ def mcp() -> None:
     raise typer.Exit(serve(Home(default_home()).running()))
 
 
-@app.command(epilog="Example: lorebus migrate --database-url postgresql://owner:secret@db.internal/lorebus")
-def migrate(database_url: DatabaseUrl = None, *, as_json: AsJson = False) -> None:
-    """Bring the database to the newest tables; does nothing when it is there already."""
+@app.command(
+    epilog="Example: lorebus migrate --migrations-database-url postgresql://owner:secret@db.internal/lorebus"
+)
+def migrate(
+    database_url: DatabaseUrl = None,
+    migrations_database_url: MigrationsDatabaseUrl = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Bring the database to the newest tables; does nothing when it is there already.
+
+    Given both addresses, it also makes the login of the first, which services connect with and which owns nothing.
+    """
     from lorebus_ops.administration import migrate as bring_up  # noqa: PLC0415 - Slow to import.
 
-    bring_up(database_url or local().database_url, as_json=as_json)
+    if database_url is None and migrations_database_url is None:
+        info = local()
+        database_url, migrations_database_url = info.database_url, info.migrations_database_url
+    bring_up(migrations_database_url or str(database_url), database_url, as_json=as_json)
 
 
 @keys_app.command()

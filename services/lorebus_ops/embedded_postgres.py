@@ -20,10 +20,13 @@ from lorebus_ops.errors import StackError
 from lorebus_ops.ports import LOOPBACK
 from lorebus_ops.postgres_account import account_for
 from lorebus_ops.postgres_binaries import bin_folder
-from lorebus_ops.private_files import write_private
+from lorebus_ops.private_files import kept_secret, write_private
 from lorebus_ops.processes import Account, Program
 
 USER: Final = "lorebus"
+SERVICE_USER: Final = "lorebus_service"
+"""Who owns nothing; the stack makes this login when the tables are there."""
+
 DATABASE: Final = "lorebus"
 MAX_CONNECTIONS: Final = 200
 STOP_SECONDS: Final = 20.0
@@ -52,13 +55,14 @@ _THROWAWAY_SETTINGS: Final = {"fsync": "off", "synchronous_commit": "off", "full
 class EmbeddedPostgres:
     """PostgreSQL 18 from the wheel; its owner runs `program` after `prepare` and calls `close` at the end.
 
-    `folder` gets `postgres/` (the data) and `postgres.password`. `durable=False` is for data that nobody will
-    miss: nothing is flushed to the disk.
+    `folder` gets `postgres/` (the data), `postgres.password` and `postgres.service.password`. `durable=False` is for
+    data that nobody will miss: nothing is flushed to the disk.
     """
 
     def __init__(self, folder: Path, *, durable: bool = True) -> None:
         self.data_folder = folder / "postgres"
         self._password_file = folder / "postgres.password"
+        self._service_password_file = folder / "postgres.service.password"
         self._durable = durable
         self._account: Account | None = None
         self._bin = Path()
@@ -106,9 +110,12 @@ class EmbeddedPostgres:
         )
 
     def url(self, port: int, database: str = DATABASE) -> str:
-        """Where to connect, password included."""
-        password = quote(self._password_file.read_text().strip(), safe="")
-        return f"postgresql://{USER}:{password}@{LOOPBACK}:{port}/{database}"
+        """Where its owner connects, password included."""
+        return _url(USER, self._password_file.read_text().strip(), port, database)
+
+    def service_url(self, port: int, database: str = DATABASE) -> str:
+        """Where services connect, password included; somebody makes the login."""
+        return _url(SERVICE_USER, kept_secret(self._service_password_file), port, database)
 
     def close(self) -> None:
         """Let go of the data folder; one that is not durable is removed."""
@@ -178,3 +185,7 @@ class EmbeddedPostgres:
         )
         if done.returncode != 0:
             raise StackError(f"{name} failed: {done.stderr.strip() or done.stdout.strip()}")
+
+
+def _url(user: str, password: str, port: int, database: str) -> str:
+    return f"postgresql://{user}:{quote(password, safe='')}@{LOOPBACK}:{port}/{database}"

@@ -28,6 +28,7 @@ SERVICES: Final = (
 OF_COMPOSE: Final = {
     "POSTGRES_PASSWORD": "Of PostgreSQL in docker-compose.yml: letters and digits, since it becomes part of a URL.",
     "GRAFANA_PASSWORD": "Of the user `admin` of Grafana in docker-compose.yml.",
+    "POSTGRES_SERVICE_PASSWORD": "Of the login that services have there, which owns nothing: letters and digits too.",
 }
 """What docker-compose.yml takes from `.env` for itself."""
 

@@ -32,6 +32,11 @@ class LocalInfo:
     organization_uuid: str
     bootstrap_servers: str
     database_url: str
+    """As services connect to it."""
+
+    migrations_database_url: str
+    """As its owner does."""
+
     services: Mapping[str, str]
     """For each service the address of its HTTP: /health/ready, /metrics."""
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from lorebus_kit.keys import ensure_local_key, key_hash
 from lorebus_ops.local_services import LOCAL_ORGANIZATION
 from lorebus_ops.private_files import read_private, write_private
+from lorebus_store.acting import KeyHolder
 from lorebus_store.database import Database
 from lorebus_store.keys import find_key
 
@@ -25,8 +26,9 @@ async def local_key(database_url: str, path: Path) -> str:
 
 async def _opens(database_url: str, key: str) -> bool:
     database = Database(database_url, pool_size=1, application_name="lorebus-keys")
+    hashed = key_hash(key.encode())
     try:
-        async with database.begin() as connection:
-            return await find_key(connection, key_hash(key.encode())) is not None
+        async with database.read(KeyHolder(hashed)) as connection:
+            return await find_key(connection, hashed) is not None
     finally:
         await database.dispose()

@@ -16,6 +16,13 @@ DatabaseUrl = Annotated[
         envvar="LOREBUS_DATABASE_URL", help="PostgreSQL; left out, that of the running local stack."
     ),
 ]
+MigrationsDatabaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        envvar="LOREBUS_MIGRATIONS_DATABASE_URL",
+        help="The same PostgreSQL as the owner of the tables reaches it; left out, as services do.",
+    ),
+]
 BootstrapServers = Annotated[
     str | None,
     typer.Option(

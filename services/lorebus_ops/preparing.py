@@ -1,4 +1,4 @@
-"""What a database and a broker get before the services start: tables, the local key, topics.
+"""What a database and a broker get before the services start: tables, a login, the local key, topics.
 
 Importing this takes longer than starting either, so the stack imports it while they start.
 """
@@ -10,20 +10,22 @@ from lorebus_kit.topics import apply_topics
 from lorebus_ops.errors import StackError
 from lorebus_ops.local_key import local_key
 from lorebus_store.errors import StoreError
+from lorebus_store.logins import ensure_login
 from lorebus_store.migrate import upgrade
 
 PARTITIONS: Final = 6
 
 
-async def prepare_database(database_url: str, key_path: Path) -> str:
-    """Migrate, and give the API key of the local organization.
+async def prepare_database(owner_url: str, service_url: str, key_path: Path) -> str:
+    """Migrate, let services in, and give the API key of the local organization.
 
     Raises:
         StackError: the database refused, or went away.
     """
     try:
-        await upgrade(database_url)
-        return await local_key(database_url, key_path)
+        await upgrade(owner_url)
+        await ensure_login(owner_url, service_url)
+        return await local_key(service_url, key_path)
     except StoreError as error:
         raise StackError(f"the database could not be migrated: {error}") from error
 

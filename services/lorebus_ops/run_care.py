@@ -9,6 +9,7 @@ from lorebus_contracts.workflows import State, WorkflowType
 from lorebus_ops.answers import ago, carried_out, say, say_fields, say_json, say_table
 from lorebus_ops.errors import RefusedError
 from lorebus_ops.system_database import system_database
+from lorebus_store.acting import SystemRole
 from lorebus_store.run_rows import Run
 from lorebus_store.run_search import RunSearch, runs_with_id, search_runs
 
@@ -80,7 +81,10 @@ async def found_run(database_url: str, run_id: UUID, organization: UUID | None) 
         RefusedError: there is none, or several organizations have one.
         StoreError: the database is away, or refused.
     """
-    async with system_database(database_url) as database, database.read() as connection:
+    async with (
+        system_database(database_url) as database,
+        database.read(SystemRole.HOUSEKEEPING) as connection,
+    ):
         found = [
             run
             for run in await runs_with_id(connection, run_id)
@@ -112,5 +116,8 @@ def _short(kind: WorkflowType) -> str:
 
 
 async def _search(database_url: str, search: RunSearch, limit: int) -> tuple[Run, ...]:
-    async with system_database(database_url) as database, database.read() as connection:
+    async with (
+        system_database(database_url) as database,
+        database.read(SystemRole.HOUSEKEEPING) as connection,
+    ):
         return await search_runs(connection, search, limit=limit)

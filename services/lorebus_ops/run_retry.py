@@ -23,6 +23,7 @@ from lorebus_ops.run_care import found_run
 from lorebus_ops.system_bus import system_bus
 from lorebus_ops.system_database import system_database
 from lorebus_store import leases
+from lorebus_store.acting import Tenants
 from lorebus_store.run_rows import DEAD_LETTERED, Run
 
 
@@ -74,7 +75,8 @@ async def _refuse_unsafe(stores: Stores, source: RunEvent) -> None:
             f"this prune was to {source.event.max_entries} entries: now it would also take what was saved since;"
             " ask for a new one where that is wanted"
         )
-    async with system_database(stores.database_url) as database, database.begin() as connection:
+    tenants = Tenants.of(source.event.organization_uuid)
+    async with system_database(stores.database_url) as database, database.begin(tenants) as connection:
         if await erased_events(connection, [source.event]):
             raise RefusedError("whom this run is about was erased: its event stays where it is")
 
@@ -82,7 +84,8 @@ async def _refuse_unsafe(stores: Stores, source: RunEvent) -> None:
 async def _begin_again(stores: Stores, run: Run, source: RunEvent, *, dry_run: bool) -> str:
     """A distill that a model failed: its consumer would find it done, so it is made due again in its row."""
     if not dry_run:
-        async with system_database(stores.database_url) as database, database.begin() as connection:
+        tenants = Tenants.of(run.organization_uuid)
+        async with system_database(stores.database_url) as database, database.begin(tenants) as connection:
             if not await leases.begin_again(
                 connection, run.organization_uuid, run.id, pending_input=source.value, at=datetime.now(UTC)
             ):

@@ -122,10 +122,11 @@ class LocalStack:
         cleanup.push_async_callback(self._stop, "database")
         cleanup.push_async_callback(self._stop, "broker")
         cleanup.push_async_callback(self._stop, *self._services)
-        database_url, servers, _ = await _together(
+        port, servers, _ = await _together(
             [self._start_database(postgres), self._start_broker(), _load_preparing()]
         )
-        api_key, _ = await _together([self._migrate(database_url), self._make_topics(servers)])
+        owner_url, database_url = postgres.url(int(port)), postgres.service_url(int(port))
+        api_key, _ = await _together([self._migrate(owner_url, database_url), self._make_topics(servers)])
         urls = await self._start_services(database_url, servers)
         self._info = LocalInfo(
             gateway_url=urls.get(GATEWAY, ""),
@@ -133,6 +134,7 @@ class LocalStack:
             organization_uuid=str(LOCAL_ORGANIZATION),
             bootstrap_servers=servers,
             database_url=database_url,
+            migrations_database_url=owner_url,
             services=urls,
             pid=os.getpid(),
         )
@@ -148,7 +150,7 @@ class LocalStack:
                 return child.process_id is not None and postgres.is_ready(child.process_id)
 
             port = await self._start_on_free_port(postgres.program, takes_connections)
-        return postgres.url(port)
+        return str(port)
 
     async def _start_broker(self) -> str:
         with self._step("broker"):
@@ -159,11 +161,11 @@ class LocalStack:
             port = await self._start_on_free_port(broker_program, answers, self._make_topics_again)
         return bootstrap_servers(port)
 
-    async def _migrate(self, database_url: str) -> str:
+    async def _migrate(self, owner_url: str, service_url: str) -> str:
         from lorebus_ops.preparing import prepare_database  # noqa: PLC0415 - Loaded by now.
 
         with self._step("migrations"):
-            return await prepare_database(database_url, self.home.folder / "api.key")
+            return await prepare_database(owner_url, service_url, self.home.folder / "api.key")
 
     async def _make_topics(self, servers: str) -> str:
         from lorebus_ops.preparing import prepare_broker  # noqa: PLC0415 - Loaded by now.

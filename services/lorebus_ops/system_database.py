@@ -8,14 +8,16 @@ from lorebus_store.database import Database
 
 
 @asynccontextmanager
-async def system_database(database_url: str) -> AsyncIterator[Database]:
-    """A pool of one connection, closed at the end.
+async def system_database(database_url: str, *, refuses_unheld: bool = True) -> AsyncIterator[Database]:
+    """A pool of one connection, closed at the end; like a service it refuses a login that the wall would not hold.
 
     Raises:
         StoreError: when it is used and the database is away, or refuses.
     """
     try:
-        database = Database(database_url, pool_size=1, application_name="lorebus-command")
+        database = Database(
+            database_url, pool_size=1, application_name="lorebus-command", as_owner=not refuses_unheld
+        )
     except ValueError as error:
         raise RefusedError(f"LOREBUS_DATABASE_URL: {error}") from error
     try:

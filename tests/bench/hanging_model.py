@@ -15,8 +15,8 @@ import asyncpg
 from lorebus_kit.backoff import pause
 from lorebus_kit.topics import apply_topics
 from lorebus_store import settings
-from lorebus_store.migrate import upgrade
 from tests.support import backends
+from tests.support.databases import prepare
 from tests.support.events import Scope, ended, new_scope, save
 from tests.support.memory import ended_run, known_scope
 from tests.support.model_server import ModelServer, hangs, lessons, model_server, says
@@ -38,8 +38,8 @@ def main() -> None:
         asyncio.run(_measure(database_url, servers))
 
 
-async def _measure(database_url: str, servers: str) -> None:
-    await upgrade(database_url)
+async def _measure(owner_url: str, servers: str) -> None:
+    database_url = await prepare(owner_url)
     topics = f"b{uuid4().hex[:8]}."
     await apply_topics(servers, prefix=topics, partitions=2)
     async with (
@@ -55,7 +55,7 @@ async def _measure(database_url: str, servers: str) -> None:
             },
         ) as made,
     ):
-        database = await asyncpg.connect(database_url)
+        database = await asyncpg.connect(owner_url)
         try:
             await _by_turns(made, server, database)
         finally:

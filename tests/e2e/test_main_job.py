@@ -16,7 +16,7 @@ from lorebus_kit.bus import BusProducer, Record
 from lorebus_kit.keys import create_key
 from lorebus_kit.run_ids import distill_run_id
 from lorebus_ops.demo_runtime import rating_of, real_sessions
-from lorebus_store.database import Database
+from tests.support.databases import ArrangedDatabase
 from tests.support.gateways import Asking
 from tests.support.services import Service, services
 
@@ -29,7 +29,11 @@ class System:
     """All five services on a database and topics of the test's own."""
 
     def __init__(
-        self, started: Sequence[Service], database: Database, bus: BusProducer, client: httpx.AsyncClient
+        self,
+        started: Sequence[Service],
+        database: ArrangedDatabase,
+        bus: BusProducer,
+        client: httpx.AsyncClient,
     ) -> None:
         self._services = {service.name: service for service in started}
         self.url = self._services["gateway"].url
@@ -57,7 +61,7 @@ async def system(database_url: str, bootstrap_servers: str, topics: str) -> Asyn
                 topic_prefix=topics,
             )
         )
-        database = Database(database_url, pool_size=2)
+        database = ArrangedDatabase(database_url, pool_size=2)
         entered.push_async_callback(database.dispose)
         bus = BusProducer(bootstrap_servers, topic_prefix=topics)
         await bus.start()

@@ -15,10 +15,9 @@ from aiokafka import TopicPartition
 from lorebus_contracts.topics import TOPICS
 from lorebus_kit.bus import BusProducer
 from lorebus_kit.topics import apply_topics
-from lorebus_store.migrate import upgrade
 from tests.faults.offsets import lag_of, records_in
 from tests.faults.stores import OwnPostgres
-from tests.support.databases import execute
+from tests.support.databases import execute, owner_of, prepare
 from tests.support.load import Ledger
 from tests.support.output_searches import search_dead_letters, search_runs
 from tests.support.outputs import OUTPUTS
@@ -45,7 +44,7 @@ class Stage:
     """One scenario's database and topics, and how to get at them with and without faults."""
 
     database_url: str
-    """Direct: for the test itself."""
+    """Direct, as services reach it."""
 
     database_port: int
     bootstrap_servers: str
@@ -99,7 +98,7 @@ class Stage:
     async def database(self) -> asyncpg.Connection:
         """A connection of the test's own; made again when PostgreSQL has been away."""
         if self._connection is None or self._connection.is_closed():
-            self._connection = await asyncpg.connect(self.database_url)
+            self._connection = await asyncpg.connect(owner_of(self.database_url))
         return self._connection
 
     async def fetch(self, query: str, *values: object) -> Any:  # noqa: ANN401 - A value of an untyped driver.
@@ -222,8 +221,7 @@ async def _new_database(server_url: str) -> str:
     name = f"faults_{uuid4().hex}"
     await execute(server_url, f'CREATE DATABASE "{name}"')
     url = urlsplit(server_url)._replace(path=f"/{name}").geturl()
-    await upgrade(url)
-    return url
+    return await prepare(url)
 
 
 async def gauge(service: Service, name: str) -> float:

@@ -13,6 +13,7 @@ import pytest
 from lorebus_contracts.events import SaveRequested
 from lorebus_kit.backoff import pause
 from lorebus_store import memories
+from lorebus_store.acting import Tenants
 from lorebus_store.database import Database
 from tests.faults.record import Fault, rounds
 from tests.faults.stage import Stage, grows
@@ -90,7 +91,7 @@ class Deletions:
         )
         if entry is None:
             return
-        async with database.begin() as connection:
+        async with database.begin(Tenants.of(self.tenant.organization_uuid)) as connection:
             gone = await memories.delete_entry(connection, self.tenant.organization_uuid, entry["id"])
         if gone is not None:
             self.deleted[entry["agent_config_uuid"]].append(entry["text"])

@@ -11,10 +11,10 @@ from aiokafka import ConsumerRecord
 from lorebus_contracts.topics import MEMORY_CHANGED
 from lorebus_kit.backoff import pause
 from lorebus_store import outbox
-from lorebus_store.database import Database
 from lorebus_store.outbox import OutboxRow
 from tests.faults.record import Fault, rounds
 from tests.faults.stage import Stage, grows
+from tests.support.databases import ArrangedDatabase
 from tests.support.load import new_uuid, under
 from tests.support.waiting import eventually
 from tests.support.wire import Wire
@@ -30,7 +30,7 @@ SLOW_TRANSACTIONS: Final = 20
 class Numbered:
     """Outbox rows of one key, numbered from 0 in the order of their transactions."""
 
-    def __init__(self, database: Database, rng: random.Random, key: str) -> None:
+    def __init__(self, database: ArrangedDatabase, rng: random.Random, key: str) -> None:
         self.key = key.encode()
         self.written = 0
         self._database = database
@@ -59,7 +59,7 @@ def outbox_row(rng: random.Random, key: bytes, content: str) -> OutboxRow:
 
 
 async def test_a_row_that_commits_after_later_ones_is_published_too(stage: Stage, fault: Fault) -> None:
-    database = Database(stage.database_url, pool_size=SLOW_TRANSACTIONS + KEYS)
+    database = ArrangedDatabase(stage.database_url, pool_size=SLOW_TRANSACTIONS + KEYS)
     quick = [Numbered(database, stage.rng, f"quick {n}") for n in range(KEYS)]
     await stage.start(RELAY)
     try:
@@ -80,7 +80,7 @@ async def test_a_row_that_commits_after_later_ones_is_published_too(stage: Stage
 
 
 async def slow_transactions(
-    database: Database, stage: Stage, quick: Sequence[Numbered], *, name: str
+    database: ArrangedDatabase, stage: Stage, quick: Sequence[Numbered], *, name: str
 ) -> None:
     """Transactions that have written and wait while others commit with later ids; then they commit in any order."""
     written, may_commit = asyncio.Event(), [asyncio.Event() for _ in range(SLOW_TRANSACTIONS)]
@@ -108,7 +108,7 @@ async def slow_transactions(
 async def test_two_relays_of_which_one_is_killed_keep_the_order_of_each_key(
     stage: Stage, fault: Fault
 ) -> None:
-    database = Database(stage.database_url, pool_size=KEYS)
+    database = ArrangedDatabase(stage.database_url, pool_size=KEYS)
     writers = [Numbered(database, stage.rng, f"key {n}") for n in range(KEYS)]
     relays = list(await stage.start(RELAY, RELAY))
     try:

@@ -23,14 +23,16 @@ from hypothesis.stateful import (
 
 from lorebus_contracts.events import CallerBody, EntryBody, Event, RecallRecorded, SaveRequested
 from lorebus_domain.ranking import rank_pack
-from lorebus_domain.visibility import ReadScope, read_scope
+from lorebus_domain.visibility import Caller
+from lorebus_domain.visibility import Scope as VisibleScope
 from lorebus_kit.subscription import Handler
 from lorebus_kit.verdicts import Applied, Duplicate, Verdict
 from lorebus_prune.handlers import on_prune_requested
 from lorebus_recall_labeller.handlers import on_session_events
 from lorebus_save.handlers import on_save_requested
 from lorebus_store import candidates
-from lorebus_store.database import Database
+from lorebus_store.acting import Tenants
+from tests.support.databases import ArrangedDatabase
 from tests.support.events import (
     NOBODY,
     UNIDENTIFIED,
@@ -100,8 +102,9 @@ class MemoryMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self._loop = asyncio.Runner()
-        self._database = Database(self.url, application_name="lorebus-tests", pool_size=2)
+        self._database = ArrangedDatabase(self.url, pool_size=2)
         self._scope: Scope = new_scope()
+        self._tenants = Tenants.of(self._scope.organization_uuid)
         self._model: dict[tuple[str | None, str], Kept] = {}
         self._came = 0
         self._told: list[tuple[Handler, Event]] = []
@@ -120,7 +123,7 @@ class MemoryMachine(RuleBasedStateMachine):
         """Give the handler an event in a transaction of its own; its verdict."""
 
         async def told() -> Verdict:
-            async with self._database.begin() as connection:
+            async with self._database.begin(self._tenants) as connection:
                 (verdict,) = await handler(connection, [event])
             return verdict
 
@@ -177,7 +180,7 @@ class MemoryMachine(RuleBasedStateMachine):
     @rule(caller=callers, top_k=st.integers(1, 6), strategy=st.sampled_from(["last_k", "importance", "pack"]))
     def recall(self, caller: CallerBody, top_k: int, strategy: str) -> None:
         visible = [kept for kept in self._model.values() if self._sees(caller, kept)]
-        handed_out = self._wait(self._handed_out(read_scope(caller.resolve()), strategy, top_k))
+        handed_out = self._wait(self._handed_out(caller.resolve(), strategy, top_k))
         if strategy == "pack":
             assert set(handed_out) <= {kept.memory_id for kept in visible}
             assert len(handed_out) == min(top_k, len({self._normal(kept) for kept in visible}))
@@ -207,14 +210,12 @@ class MemoryMachine(RuleBasedStateMachine):
     def _normal(self, kept: Kept) -> str:
         return NORMAL[kept.text]
 
-    async def _handed_out(self, scope: ReadScope | None, strategy: str, top_k: int) -> list[UUID]:
-        if scope is None:
-            return []
-        async with self._database.read() as connection:
+    async def _handed_out(self, caller: Caller, strategy: str, top_k: int) -> list[UUID]:
+        scope = VisibleScope(*self._scope.pair, caller)
+        async with self._database.read(self._tenants) as connection:
             if strategy == "pack":
                 found = await candidates.pack_candidates(
                     connection,
-                    *self._scope.pair,
                     scope,
                     newest_limit=FAR_MORE_THAN_THERE_ARE,
                     important_limit=FAR_MORE_THAN_THERE_ARE,
@@ -224,7 +225,7 @@ class MemoryMachine(RuleBasedStateMachine):
                 )
                 return [entry.memory_id for entry in pack.entries]
             query = candidates.newest if strategy == "last_k" else candidates.most_important
-            return [entry.id for entry in await query(connection, *self._scope.pair, scope, top_k)]
+            return [entry.id for entry in await query(connection, scope, top_k)]
 
     @precondition(lambda self: self._told)
     @rule(data=st.data())

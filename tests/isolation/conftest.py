@@ -8,9 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.isolation import stage as stages
-from tests.isolation.stage import HAS_POLICIES, UNFILTERED, Stage, staged
-
-collect_ignore = [] if HAS_POLICIES else ["test_policies_alone.py"]
+from tests.isolation.stage import UNFILTERED, Stage, staged
 
 
 @pytest.fixture

@@ -20,8 +20,6 @@ DO $$ DECLARE found record; BEGIN
     END LOOP;
 END $$
 """
-HAS_POLICIES: Final = False
-"""Whether migrations raise row-level security: the search is then also done with nothing else in its way."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Final
 
-from lorebus_store.database import Database
+from tests.support.databases import ArrangedDatabase
 
 _TABLES: Final = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'lorebus'"
 
 
-async def traces(database: Database, *names: str) -> Sequence[str]:
+async def traces(database: ArrangedDatabase, *names: str) -> Sequence[str]:
     """The tables in which any of the names stands, in a text or in the bytes of one."""
     found = []
     async with database.read() as connection:

@@ -19,8 +19,8 @@ from lorebus_gateway.app import Gateway, StoppingServer, server_config
 from lorebus_gateway.settings import GatewaySettings
 from lorebus_kit.keys import create_key
 from lorebus_store import memories
-from lorebus_store.database import Database
 from lorebus_store.memories import EntrySource
+from tests.support.databases import ArrangedDatabase
 from tests.support.openapi import check_answer
 from tests.support.outputs import OUTPUTS
 
@@ -41,7 +41,7 @@ class Asking:
     """A running gateway as one organization sees it, and the database behind it."""
 
     url: str
-    database: Database
+    database: ArrangedDatabase
     organization_uuid: UUID
     api_key: str
     client: httpx.AsyncClient
@@ -161,7 +161,7 @@ class Registered:
 @contextlib.asynccontextmanager
 async def running_gateway(database_url: str, **settings: object) -> AsyncIterator[Asking]:
     """A gateway that accepts through the store unless told otherwise, with a fresh organization."""
-    database = Database(database_url, pool_size=2)
+    database = ArrangedDatabase(database_url, pool_size=2)
     organization = uuid4()
     try:
         key = await create_key(database, organization, name="test")

@@ -15,7 +15,7 @@ from lorebus_contracts.events import CallerBody, EntryBody, Origin, SaveRequeste
 from lorebus_domain.visibility import CallerKind
 from lorebus_kit.backoff import pause
 from lorebus_kit.keys import create_key
-from lorebus_store.database import Database
+from tests.support.databases import ArrangedDatabase
 from tests.support.load import SHARED_TEXTS, Ledger, Tenant
 from tests.support.outputs import CANARY
 
@@ -37,7 +37,7 @@ class OpenSession:
 
 async def new_key(database_url: str, tenant: Tenant) -> str:
     """An API key of the tenant."""
-    database = Database(database_url, pool_size=1)
+    database = ArrangedDatabase(database_url, pool_size=1)
     try:
         return await create_key(database, tenant.organization_uuid, name="faults")
     finally:

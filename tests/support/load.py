@@ -34,8 +34,9 @@ from lorebus_domain.visibility import CallerKind, MemoryScope
 from lorebus_kit.backoff import pause
 from lorebus_kit.bus import BusProducer, Record
 from lorebus_store import memories, settings
-from lorebus_store.database import Connection, Database
+from lorebus_store.database import Connection
 from lorebus_store.memories import EntrySource, Upserted
+from tests.support.databases import ArrangedDatabase
 from tests.support.outputs import CANARY
 
 SHARED_TEXTS: Final = 40
@@ -69,7 +70,7 @@ async def make_tenant(
 
 async def make_known(database_url: str, tenant: Tenant, *, max_entries: int | None = None) -> None:
     """Give an organization and its agent configs settings."""
-    database = Database(database_url, pool_size=1)
+    database = ArrangedDatabase(database_url, pool_size=1)
     try:
         async with database.begin() as connection:
             await settings.put_organization(connection, tenant.organization_uuid)
@@ -83,7 +84,7 @@ async def make_known(database_url: str, tenant: Tenant, *, max_entries: int | No
 
 async def seed_entries(database_url: str, tenant: Tenant, *, entries: int) -> list[tuple[UUID, UUID]]:
     """Put this many entries into each config's shared pool; gives (agent config, memory id) of each."""
-    database = Database(database_url, pool_size=1)
+    database = ArrangedDatabase(database_url, pool_size=1)
     try:
         async with database.begin() as connection:
             return [

@@ -9,16 +9,16 @@ from lorebus_contracts.workflows import State
 from lorebus_domain import policy
 from lorebus_save.handlers import on_save_requested
 from lorebus_store import memories, runs, sessions, settings
-from lorebus_store.database import Database
 from lorebus_store.memories import EntryDetails
 from lorebus_store.run_rows import Run
 from lorebus_store.sessions import LearntSession
+from tests.support.databases import ArrangedDatabase
 from tests.support.events import Scope, new_scope, save
 from tests.support.waiting import eventually
 
 
 async def known_scope(
-    database: Database,
+    database: ArrangedDatabase,
     *,
     organization_enabled: bool = True,
     config_enabled: bool = True,
@@ -42,14 +42,14 @@ async def known_scope(
     return known
 
 
-async def entries_of(database: Database, scope: Scope) -> tuple[EntryDetails, ...]:
+async def entries_of(database: ArrangedDatabase, scope: Scope) -> tuple[EntryDetails, ...]:
     """All entries of an agent config, highest importance first."""
     async with database.read() as connection:
         return (await memories.list_page(connection, *scope.pair, page=1, per_page=100_000)).items
 
 
 async def filled(
-    database: Database, scope: Scope, count: int, *, importances: Sequence[float] = (0.5,)
+    database: ArrangedDatabase, scope: Scope, count: int, *, importances: Sequence[float] = (0.5,)
 ) -> list[UUID]:
     """Save so many entries in the shared pool through the save handler; their ids, in the order of the request."""
     entries = [
@@ -64,12 +64,12 @@ async def filled(
     return [by_text[entry.text] for entry in entries]
 
 
-async def access_counts(database: Database, scope: Scope) -> dict[UUID, int]:
+async def access_counts(database: ArrangedDatabase, scope: Scope) -> dict[UUID, int]:
     """How often each entry was handed out."""
     return {entry.id: entry.access_count for entry in await entries_of(database, scope)}
 
 
-async def counter_of(database: Database, scope: Scope) -> int:
+async def counter_of(database: ArrangedDatabase, scope: Scope) -> int:
     """How many entries the agent config's own counter says it holds."""
     async with database.read() as connection:
         config = await settings.get_agent_config(connection, *scope.pair)
@@ -77,13 +77,13 @@ async def counter_of(database: Database, scope: Scope) -> int:
     return config.entry_count
 
 
-async def find_run(database: Database, scope: Scope, run_id: UUID) -> Run | None:
+async def find_run(database: ArrangedDatabase, scope: Scope, run_id: UUID) -> Run | None:
     """The run as it is now."""
     async with database.read() as connection:
         return await runs.get_run(connection, scope.organization_uuid, run_id)
 
 
-async def ended_run(database: Database, scope: Scope, run_id: UUID) -> Run:
+async def ended_run(database: ArrangedDatabase, scope: Scope, run_id: UUID) -> Run:
     """The run once it has ended."""
 
     async def terminal() -> Run | None:
@@ -95,12 +95,16 @@ async def ended_run(database: Database, scope: Scope, run_id: UUID) -> Run:
     return run
 
 
-async def outputs_of(database: Database, scope: Scope, run_ids: Sequence[UUID]) -> list[dict[str, Any]]:
+async def outputs_of(
+    database: ArrangedDatabase, scope: Scope, run_ids: Sequence[UUID]
+) -> list[dict[str, Any]]:
     """What each of these runs put out, once all have ended."""
     return [dict((await ended_run(database, scope, run_id)).state_data) for run_id in run_ids]
 
 
-async def know_session(database: Database, event: SessionEnded | RecallRecorded, *, registered: bool) -> None:
+async def know_session(
+    database: ArrangedDatabase, event: SessionEnded | RecallRecorded, *, registered: bool
+) -> None:
     """Make a session known as the event tells it: registered by its runtime, or learnt from another event."""
     key = (event.organization_uuid, event.session_uuid, event.agent_config_uuid)
     kind, ref = event.caller.kind.value, event.caller.principal_ref()

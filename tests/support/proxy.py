@@ -17,7 +17,7 @@ from lorebus_ops.ports import LOOPBACK, free_port
 MEET_SECONDS: Final = 60.0
 _CHUNK: Final = 64 * 1024
 # A simple query of PostgreSQL's protocol: its letter, four bytes of length, the statement, a zero.
-_COMMIT: Final = b"COMMIT;\x00"
+_COMMIT: Final = b"COMMIT\x00"
 _BEGIN: Final = b"BEGIN"
 _STATEMENT_START: Final = 5
 

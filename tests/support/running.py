@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from uuid import UUID
 
-from lorebus_store.database import Database
+from tests.support.databases import ArrangedDatabase
 from tests.support.events import Scope
 from tests.support.memory import find_run
 from tests.support.services import Service, services
@@ -18,7 +18,7 @@ class Running:
     """The processes, and the database and the topics that they alone use."""
 
     services: tuple[Service, ...]
-    database: Database
+    database: ArrangedDatabase
     wire: Wire
 
     @property
@@ -41,7 +41,7 @@ async def running(
     extra: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Running]:
     """These services, ready."""
-    database = Database(database_url, application_name="lorebus-tests")
+    database = ArrangedDatabase(database_url)
     try:
         async with (
             services(

@@ -5,6 +5,8 @@ from typing import Final
 
 import asyncpg
 
+from tests.support.databases import owner_of
+
 _TABLES: Final = (
     "agent_configs",
     "memories",
@@ -18,7 +20,7 @@ _TABLES: Final = (
 
 async def snapshot(database_url: str) -> dict[str, list[str]]:
     """Each table's rows as JSON, sorted; what only waits to be published is left out."""
-    connection = await asyncpg.connect(database_url)
+    connection = await asyncpg.connect(owner_of(database_url))
     try:
         return {table: await _rows(connection, table) for table in _TABLES}
     finally:

@@ -17,6 +17,7 @@ from lorebus_kit.providers.errors import FailureReason, NotAskedError
 from lorebus_kit.providers.profiles import ModelProfiles
 from lorebus_kit.settings import PREFIX
 from lorebus_store import model_usage
+from lorebus_store.acting import Tenants
 from lorebus_store.database import Database
 
 
@@ -77,7 +78,7 @@ class StoredUsage:
     async def begin(self, organization_uuid: UUID, *, prompt_tokens: int) -> CountedCall:
         """Count a call of about so many tokens."""
         now = datetime.now(UTC)
-        async with self._database.begin() as connection:
+        async with self._database.begin(Tenants.of(organization_uuid)) as connection:
             counted = await model_usage.count_call(
                 connection,
                 organization_uuid,
@@ -97,7 +98,7 @@ class StoredUsage:
 
     async def settle(self, call: CountedCall, *, prompt_tokens: int, completion_tokens: int) -> None:
         """Put what the endpoint counted in place of the estimate."""
-        async with self._database.begin() as connection:
+        async with self._database.begin(Tenants.of(call.organization_uuid)) as connection:
             await model_usage.add_tokens(
                 connection,
                 call.organization_uuid,

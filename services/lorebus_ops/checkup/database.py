@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import urlsplit
 
-from lorebus_ops.checkup.finding import Finding, good, skipped, unreachable, warning, wrong
+from lorebus_ops.checkup.finding import Finding, good, skipped, unreachable, wrong
 from lorebus_ops.errors import RefusedError
 from lorebus_ops.system_database import system_database
+from lorebus_store.acting import APP_ROLE, NOBODY
 from lorebus_store.database import Database
 from lorebus_store.diagnosis import (
     Refusal,
@@ -56,7 +57,7 @@ async def check_database(
 ) -> tuple[Finding, ...]:
     """What is wrong with the database; `clock` is what this machine takes the time to be."""
     try:
-        async with system_database(url) as database:
+        async with system_database(url, refuses_unheld=False) as database:
             role = await role_facts(database)
             return (
                 good("database", f"{_where(url)} answers"),
@@ -88,14 +89,18 @@ def _refused(url: str, error: StoreError) -> Finding:
 
 def _role(role: RoleFacts) -> Finding:
     if role.denied_tables:
+        tables = ", ".join(f"lorebus.{table}" for table in role.denied_tables)
         return wrong(
-            *("role", "denied", f"{role.role} may not read and write {', '.join(role.denied_tables)}"),
-            f"GRANT USAGE ON SCHEMA lorebus, and ALL ON ALL TABLES IN SCHEMA lorebus, TO {role.role}",
+            *("role", "denied", f"{role.role} may not read and write {tables}"),
+            f"GRANT SELECT, INSERT, UPDATE, DELETE ON {tables} TO {APP_ROLE}; and, where it is no member of it yet,"
+            f" GRANT {APP_ROLE} TO {role.role}",
         )
-    if role.is_superuser:
-        return warning(
-            *("role", "superuser", f"{role.role} is a superuser, whom no rule of the database holds back"),
-            "give services a role of their own; only `lorebus migrate` needs to own the tables",
+    if role.unheld_because is not None:
+        says = f"{role.role} {role.unheld_because}: no service works over it, row-level security would not hold it"
+        return wrong(
+            *("role", "unheld", says),
+            "give services a login of their own in LOREBUS_DATABASE_URL, and `lorebus migrate` also the owner's in"
+            " LOREBUS_MIGRATIONS_DATABASE_URL: it makes the login",
         )
     return good("role", f"{role.role} may do what services do")
 
@@ -116,7 +121,7 @@ async def _migrations(url: str) -> Finding:
 
 
 async def _clock(database: Database, clock: Callable[[], datetime]) -> Finding:
-    async with database.read() as connection:
+    async with database.read(NOBODY) as connection:
         before = clock()
         told = await clock_of(connection)
         after = clock()

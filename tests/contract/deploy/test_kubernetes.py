@@ -27,7 +27,6 @@ from tests.contract.deploy.manifests import (
 
 KUBERNETES: Final = "1.31"
 SERVICES: Final = {"gateway", "save", "distill", "recall-labeller", "prune"}
-NOT_A_SETTING_YET: Final = frozenset({"LOREBUS_MIGRATIONS_DATABASE_URL"})
 every_manifest = pytest.mark.parametrize(
     "manifest", manifests(), ids=lambda one: f"{one['kind']}/{one['metadata']['name']}"
 )
@@ -117,7 +116,7 @@ def test_what_a_pod_is_told_is_a_setting(pod: Manifest) -> None:
     settings = {variable_of(cls, field) for cls in all_settings() for field in cls.model_fields}
     told = {one["name"] for one in container(pod).get("env", ())}
 
-    assert told | set(of_kind("ConfigMap")["lorebus"]["data"]) <= settings | NOT_A_SETTING_YET
+    assert told | set(of_kind("ConfigMap")["lorebus"]["data"]) <= settings
 
 
 def test_no_secret_is_in_the_base() -> None:

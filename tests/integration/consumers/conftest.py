@@ -4,8 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
-from lorebus_store.database import Database
-from tests.support.databases import fresh_database, fresh_topics
+from tests.support.databases import ArrangedDatabase, fresh_database, fresh_topics
 from tests.support.wire import Wire
 
 
@@ -23,9 +22,9 @@ async def shared_topics(bootstrap_servers: str) -> str:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def database(shared_database_url: str) -> AsyncIterator[Database]:
+async def database(shared_database_url: str) -> AsyncIterator[ArrangedDatabase]:
     """The module's database, as the tests ask it."""
-    asked = Database(shared_database_url, application_name="lorebus-tests")
+    asked = ArrangedDatabase(shared_database_url)
     yield asked
     await asked.dispose()
 

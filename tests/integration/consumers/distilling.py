@@ -19,9 +19,8 @@ from lorebus_kit.providers.port import Distilled, Provider, Transcript
 from lorebus_kit.relay import Relay
 from lorebus_kit.run_ids import distill_run_id
 from lorebus_store import outbox
-from lorebus_store.database import Database
 from lorebus_store.run_rows import Run
-from tests.support.databases import execute, let_leases_run_out
+from tests.support.databases import ArrangedDatabase, execute, let_leases_run_out
 from tests.support.events import Scope
 from tests.support.memory import find_run
 from tests.support.waiting import eventually
@@ -69,7 +68,7 @@ def lesson(text: str) -> tuple[Lesson, ...]:
 class Distillery:
     """A database, and workers that are made and ended at will."""
 
-    def __init__(self, url: str, database: Database) -> None:
+    def __init__(self, url: str, database: ArrangedDatabase) -> None:
         self._url = url
         self._made: list[Working] = []
         self.database = database
@@ -173,7 +172,7 @@ class Working:
 @asynccontextmanager
 async def distillery(url: str) -> AsyncIterator[Distillery]:
     """On this database."""
-    database = Database(url, application_name="lorebus-tests")
+    database = ArrangedDatabase(url)
     try:
         yield Distillery(url, database)
     finally:

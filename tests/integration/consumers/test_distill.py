@@ -15,11 +15,10 @@ from lorebus_domain.distilling import Lesson, ToolCall, prepare
 from lorebus_domain.trace_rules import distil_by_rules
 from lorebus_kit.run_ids import distill_run_id, distill_save_id
 from lorebus_store import sessions
-from lorebus_store.database import Database
 from lorebus_store.run_rows import Run
 from tests.integration.consumers.poisoned import assert_set_aside, send_among_poison
 from tests.support.counted import assert_accounted_for
-from tests.support.databases import execute
+from tests.support.databases import ArrangedDatabase, execute
 from tests.support.events import NOBODY, UNIDENTIFIED, Scope, actor, end_user, ended, new_scope
 from tests.support.memory import ended_run, entries_of, find_run, know_session, known_scope
 from tests.support.services import Service, services
@@ -62,7 +61,7 @@ def lessons_of(event: SessionEnded) -> tuple[Lesson, ...]:
     return distil_by_rules(prepare(outcome=event.outcome, task=event.task, trace=trace).input)
 
 
-async def distilled(database: Database, event: SessionEnded) -> Run:
+async def distilled(database: ArrangedDatabase, event: SessionEnded) -> Run:
     """The session's distill once it has ended."""
     scope = Scope(event.organization_uuid, event.agent_config_uuid)
     return await ended_run(database, scope, distill_run_id(event.session_uuid))
@@ -75,7 +74,7 @@ async def reasons_of(wire: Wire, event: SessionEnded) -> list[bytes | None]:
 
 
 async def test_real_sessions_become_the_lessons_of_the_rules_and_a_second_telling_changes_nothing(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     events = real_sessions()
     scopes = {Scope(event.organization_uuid, event.agent_config_uuid) for event in events}
@@ -108,7 +107,9 @@ async def test_real_sessions_become_the_lessons_of_the_rules_and_a_second_tellin
     assert [entry for scope in scopes for entry in await entries_of(database, scope)] == kept
 
 
-async def test_one_session_told_twice_in_one_batch_is_distilled_once(database: Database, wire: Wire) -> None:
+async def test_one_session_told_twice_in_one_batch_is_distilled_once(
+    database: ArrangedDatabase, wire: Wire
+) -> None:
     scope = await known_scope(database)
     event = ended(scope, outcome="failed", trace=[FAILS, WORKS])
     await wire.send(event, event, event.model_copy(update={"event_id": uuid4()}), partition=0)
@@ -138,7 +139,7 @@ async def test_one_session_told_twice_in_one_batch_is_distilled_once(database: D
     ],
 )
 async def test_a_session_that_may_not_be_distilled_says_why(
-    database: Database, wire: Wire, off: str | None, changes: dict[str, Any], reason: str
+    database: ArrangedDatabase, wire: Wire, off: str | None, changes: dict[str, Any], reason: str
 ) -> None:
     scope = await known_scope(
         database,
@@ -154,7 +155,7 @@ async def test_a_session_that_may_not_be_distilled_says_why(
 
 
 async def test_a_session_without_calls_and_task_completes_without_asking_anybody(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     scope = await known_scope(database)
     event = ended(scope, task="  ", trace=[], step_count=4)
@@ -164,7 +165,7 @@ async def test_a_session_without_calls_and_task_completes_without_asking_anybody
 
 
 async def test_an_output_of_300_000_characters_does_not_fail_the_distill(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     scope = await known_scope(database)
     long = WORKS.model_copy(update={"output": "x" * 300_000})
@@ -174,7 +175,7 @@ async def test_an_output_of_300_000_characters_does_not_fail_the_distill(
 
 
 async def test_memory_that_was_recalled_into_a_session_is_not_learnt_again(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     scope = await known_scope(database)
     recalled = "## Recalled memory (ranked for this task)\n\nsearch needs a date\n---\nalways retry search"
@@ -186,7 +187,7 @@ async def test_memory_that_was_recalled_into_a_session_is_not_learnt_again(
 
 
 async def test_a_session_of_an_unknown_organization_is_set_aside_and_nothing_is_written_for_it(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     event = ended(new_scope(), trace=[FAILS, WORKS])
     await wire.send(event)
@@ -197,7 +198,7 @@ async def test_a_session_of_an_unknown_organization_is_set_aside_and_nothing_is_
 
 
 async def test_a_session_of_an_unknown_agent_config_completes_without_effect(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     known = await known_scope(database)
     event = ended(Scope(known.organization_uuid, uuid4()), trace=[FAILS, WORKS])
@@ -207,7 +208,7 @@ async def test_a_session_of_an_unknown_agent_config_completes_without_effect(
 
 
 async def test_poison_among_sound_sessions_is_set_aside_and_the_sound_ones_are_distilled(
-    database: Database, wire: Wire, shared_topics: str
+    database: ArrangedDatabase, wire: Wire, shared_topics: str
 ) -> None:
     scope = await known_scope(database)
     before = await wire.dead_letters(SESSION_ENDED, DISTILL_GROUP)
@@ -222,7 +223,7 @@ async def test_poison_among_sound_sessions_is_set_aside_and_the_sound_ones_are_d
 
 @pytest.mark.parametrize("registered", [True, False])
 async def test_an_end_told_under_another_agent_config_is_rejected_and_the_sessions_own_is_distilled(
-    database: Database,
+    database: ArrangedDatabase,
     wire: Wire,
     registered: bool,  # noqa: FBT001 - A parameter of the test.
 ) -> None:
@@ -243,7 +244,7 @@ async def test_an_end_told_under_another_agent_config_is_rejected_and_the_sessio
 
 
 async def test_an_end_told_for_another_caller_than_the_registered_one_is_rejected(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     scope = await known_scope(database)
     genuine = ended(scope, caller=end_user("bob"), outcome="failed", trace=[FAILS, WORKS])
@@ -261,7 +262,7 @@ async def test_an_end_told_for_another_caller_than_the_registered_one_is_rejecte
 
 
 async def test_of_two_configs_that_claim_a_new_session_in_one_batch_the_first_has_it(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     mine = await known_scope(database)
     other = await known_scope(database, scope=Scope(mine.organization_uuid, uuid4()))
@@ -274,7 +275,7 @@ async def test_of_two_configs_that_claim_a_new_session_in_one_batch_the_first_ha
 
 
 async def test_a_session_that_the_store_refuses_is_set_aside_with_a_failed_run_and_can_be_replayed(
-    database: Database, wire: Wire, shared_database_url: str
+    database: ArrangedDatabase, wire: Wire, shared_database_url: str
 ) -> None:
     scope = await known_scope(database)
     bomb, sound = ended(scope, task="bomb", trace=[FAILS, WORKS]), ended(scope, trace=[FAILS, WORKS])
@@ -306,11 +307,11 @@ async def test_what_is_consumed_is_accounted_for(processes: tuple[Service, ...],
     assert await assert_accounted_for(processes[0].url) > 100
 
 
-async def session_of(database: Database, event: SessionEnded) -> sessions.Session | None:
+async def session_of(database: ArrangedDatabase, event: SessionEnded) -> sessions.Session | None:
     async with database.read() as connection:
         return await sessions.get(connection, event.organization_uuid, event.session_uuid)
 
 
-async def run_of(database: Database, event: SessionEnded) -> Run | None:
+async def run_of(database: ArrangedDatabase, event: SessionEnded) -> Run | None:
     scope = Scope(event.organization_uuid, event.agent_config_uuid)
     return await find_run(database, scope, distill_run_id(event.session_uuid))

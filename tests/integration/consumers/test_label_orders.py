@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lorebus_contracts.events import Event, RecallRecorded
 from lorebus_recall_labeller.handlers import on_session_events
 from lorebus_store import recalls
-from lorebus_store.database import Database
+from tests.support.databases import ArrangedDatabase
 from tests.support.events import Scope, ended, rated, recalled
 from tests.support.labels import label_of
 from tests.support.memory import access_counts, filled, known_scope
@@ -25,23 +25,23 @@ OUTCOMES = ("success", "failed", "cancelled")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def scope(database: Database) -> Scope:
+async def scope(database: ArrangedDatabase) -> Scope:
     return await known_scope(database)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def handed_out(database: Database, scope: Scope) -> AsyncIterator[RecallRecorded]:
+async def handed_out(database: ArrangedDatabase, scope: Scope) -> AsyncIterator[RecallRecorded]:
     """A recall of two entries, to be told again for other sessions."""
     yield recalled(scope, await filled(database, scope, 2))
 
 
-async def tell(database: Database, *batches: list[Event]) -> None:
+async def tell(database: ArrangedDatabase, *batches: list[Event]) -> None:
     for batch in batches:
         async with database.begin() as connection:
             await on_session_events(connection, batch)
 
 
-async def label(database: Database, recall: RecallRecorded) -> str | None:
+async def label(database: ArrangedDatabase, recall: RecallRecorded) -> str | None:
     async with database.read() as connection:
         receipt = await recalls.receipt(connection, recall.organization_uuid, recall.event_id)
     assert receipt is not None
@@ -57,7 +57,7 @@ def again(recall: RecallRecorded) -> RecallRecorded:
 @pytest.mark.parametrize("order", list(permutations(range(3))), ids=str)
 @pytest.mark.parametrize("one_batch", [True, False], ids=["one batch", "one by one"])
 async def test_recall_end_and_rating_give_one_label_in_each_order(
-    database: Database,
+    database: ArrangedDatabase,
     scope: Scope,
     handed_out: RecallRecorded,
     order: tuple[int, ...],
@@ -101,7 +101,7 @@ def expected(ended_at: list[tuple[str, int]], rated_at: list[tuple[float, int]])
 )
 async def test_any_order_with_any_repeats_in_any_batches_gives_one_label(
     *,
-    database: Database,
+    database: ArrangedDatabase,
     scope: Scope,
     handed_out: RecallRecorded,
     data: st.DataObject,

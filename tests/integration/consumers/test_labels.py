@@ -10,11 +10,11 @@ import pytest_asyncio
 from lorebus_contracts.events import ChangeKind, Event
 from lorebus_contracts.topics import LABELS_GROUP, RECALL_RECORDED, SESSION_ENDED, SESSION_RATED, Topic
 from lorebus_store import recalls, sessions
-from lorebus_store.database import Database
 from lorebus_store.recalls import Receipt
 from tests.integration.consumers.changes import changes_of, told
 from tests.integration.consumers.poisoned import assert_set_aside, send_among_poison
 from tests.support.counted import assert_accounted_for
+from tests.support.databases import ArrangedDatabase
 from tests.support.events import Scope, actor, end_user, ended, new_scope, rated, recalled
 from tests.support.labels import label_of
 from tests.support.memory import access_counts, filled, know_session, known_scope
@@ -42,12 +42,12 @@ async def processes(
         yield started
 
 
-async def receipt_of(database: Database, scope: Scope, recall_id: UUID) -> Receipt | None:
+async def receipt_of(database: ArrangedDatabase, scope: Scope, recall_id: UUID) -> Receipt | None:
     async with database.read() as connection:
         return await recalls.receipt(connection, scope.organization_uuid, recall_id)
 
 
-async def label(database: Database, scope: Scope, recall_id: UUID) -> str | None:
+async def label(database: ArrangedDatabase, scope: Scope, recall_id: UUID) -> str | None:
     """The label of a recall once it is recorded."""
     receipt = await eventually(lambda: receipt_of(database, scope, recall_id), what="the recall is recorded")
     assert receipt is not None
@@ -61,7 +61,7 @@ async def reasons_of(wire: Wire, topic: Topic, event: Event) -> list[bytes | Non
 
 
 async def test_a_recall_is_recorded_and_labelled_by_how_its_session_ended(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     scope = await known_scope(database)
     memory_ids = await filled(database, scope, 4)
@@ -81,7 +81,7 @@ async def test_a_recall_is_recorded_and_labelled_by_how_its_session_ended(
 
 
 async def test_a_rating_replaces_how_the_session_ended_and_is_never_replaced_by_it(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     """Of 12 candidates 4 are handed out; the session fails and is rated 0.9; its end is told again afterwards."""
     scope = await known_scope(database)
@@ -115,7 +115,7 @@ async def test_a_rating_replaces_how_the_session_ended_and_is_never_replaced_by_
     ],
 )
 async def test_only_success_failed_and_ratings_are_labels(
-    database: Database, wire: Wire, outcome: str, score: float | None, expected: str | None
+    database: ArrangedDatabase, wire: Wire, outcome: str, score: float | None, expected: str | None
 ) -> None:
     scope = await known_scope(database)
     recall = recalled(scope, [])
@@ -127,7 +127,7 @@ async def test_only_success_failed_and_ratings_are_labels(
 
 
 async def test_of_two_ratings_the_later_one_counts_in_whatever_order_they_come(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     scope = await known_scope(database)
     recall = recalled(scope, [])
@@ -140,7 +140,7 @@ async def test_of_two_ratings_the_later_one_counts_in_whatever_order_they_come(
 
 
 async def test_forty_loads_of_the_same_ten_entries_raise_each_count_by_exactly_forty(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     scope = await known_scope(database)
     memory_ids = await filled(database, scope, 10)
@@ -154,7 +154,7 @@ async def test_forty_loads_of_the_same_ten_entries_raise_each_count_by_exactly_f
     assert await access_counts(database, scope) == dict.fromkeys(memory_ids, 40)
 
 
-async def test_the_same_event_twice_in_one_batch_counts_once(database: Database, wire: Wire) -> None:
+async def test_the_same_event_twice_in_one_batch_counts_once(database: ArrangedDatabase, wire: Wire) -> None:
     scope = await known_scope(database)
     memory_ids = await filled(database, scope, 1)
     recall = recalled(scope, memory_ids)
@@ -163,7 +163,9 @@ async def test_the_same_event_twice_in_one_batch_counts_once(database: Database,
     assert await access_counts(database, scope) == {memory_ids[0]: 1}
 
 
-async def test_an_entry_that_is_gone_costs_a_recall_nothing_else(database: Database, wire: Wire) -> None:
+async def test_an_entry_that_is_gone_costs_a_recall_nothing_else(
+    database: ArrangedDatabase, wire: Wire
+) -> None:
     scope = await known_scope(database)
     memory_ids = await filled(database, scope, 1)
     gone = uuid4()
@@ -177,7 +179,7 @@ async def test_an_entry_that_is_gone_costs_a_recall_nothing_else(database: Datab
 
 
 async def test_the_bus_is_told_of_a_session_whose_recalls_have_a_label_now(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     scope = await known_scope(database)
     session_uuid = uuid4()
@@ -192,7 +194,7 @@ async def test_the_bus_is_told_of_a_session_whose_recalls_have_a_label_now(
 
 
 async def test_events_of_an_unknown_organization_are_set_aside_and_nothing_is_written_for_them(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     nobody = new_scope()
     recall = recalled(nobody, [uuid4()])
@@ -206,7 +208,9 @@ async def test_events_of_an_unknown_organization_are_set_aside_and_nothing_is_wr
     assert await session_of(database, nobody, recall.session_uuid) is None
 
 
-async def test_events_of_an_unknown_agent_config_have_no_effect(database: Database, wire: Wire) -> None:
+async def test_events_of_an_unknown_agent_config_have_no_effect(
+    database: ArrangedDatabase, wire: Wire
+) -> None:
     known = await known_scope(database)
     strange = Scope(known.organization_uuid, uuid4())
     recall = recalled(strange, [])
@@ -222,7 +226,7 @@ async def test_events_of_an_unknown_agent_config_have_no_effect(database: Databa
 
 @pytest.mark.parametrize("registered", [True, False])
 async def test_events_told_under_another_agent_config_are_rejected_and_label_nothing(
-    database: Database,
+    database: ArrangedDatabase,
     wire: Wire,
     registered: bool,  # noqa: FBT001 - A parameter of the test.
 ) -> None:
@@ -248,7 +252,7 @@ async def test_events_told_under_another_agent_config_are_rejected_and_label_not
 
 
 async def test_events_told_for_another_caller_than_the_registered_one_are_rejected(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     scope = await known_scope(database)
     recall = recalled(scope, [], caller=end_user("bob"))
@@ -261,7 +265,7 @@ async def test_events_told_for_another_caller_than_the_registered_one_are_reject
 
 
 async def test_a_rejected_event_may_be_replayed_once_its_session_is_put_right(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     scope = await known_scope(database)
     other = await known_scope(database, scope=Scope(scope.organization_uuid, uuid4()))
@@ -277,7 +281,7 @@ async def test_a_rejected_event_may_be_replayed_once_its_session_is_put_right(
 
 @pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic.name)
 async def test_poison_among_sound_events_is_set_aside_and_the_sound_ones_count(
-    database: Database, wire: Wire, shared_topics: str, topic: Topic
+    database: ArrangedDatabase, wire: Wire, shared_topics: str, topic: Topic
 ) -> None:
     scope = await known_scope(database)
     memory_ids = await filled(database, scope, 1)
@@ -303,6 +307,6 @@ async def test_what_is_consumed_is_accounted_for(processes: tuple[Service, ...],
     assert sum([await assert_accounted_for(service.url) for service in processes]) > 100
 
 
-async def session_of(database: Database, scope: Scope, session_uuid: UUID) -> sessions.Session | None:
+async def session_of(database: ArrangedDatabase, scope: Scope, session_uuid: UUID) -> sessions.Session | None:
     async with database.read() as connection:
         return await sessions.get(connection, scope.organization_uuid, session_uuid)

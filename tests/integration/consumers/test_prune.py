@@ -11,10 +11,10 @@ import pytest_asyncio
 from lorebus_contracts.events import ChangeKind, PruneRequested
 from lorebus_contracts.topics import PRUNE_GROUP, PRUNE_REQUESTED
 from lorebus_domain.pruning import prune_key
-from lorebus_store.database import Database
 from tests.integration.consumers.changes import told
 from tests.integration.consumers.poisoned import assert_set_aside, send_among_poison
 from tests.support.counted import assert_accounted_for
+from tests.support.databases import ArrangedDatabase
 from tests.support.events import Scope, end_user, entry, new_scope, prune, save
 from tests.support.memory import (
     counter_of,
@@ -48,14 +48,14 @@ async def processes(
         yield started
 
 
-async def over_its_cap(database: Database) -> Scope:
+async def over_its_cap(database: ArrangedDatabase) -> Scope:
     """An agent config with 130 entries whose cap was then set to 100, so that nobody has asked for a prune yet."""
     scope = await known_scope(database)
     await filled(database, scope, 130, importances=IMPORTANCES)
     return await known_scope(database, scope=scope, max_entries=100)
 
 
-async def pruned(database: Database, wire: Wire, event: PruneRequested) -> tuple[int, int]:
+async def pruned(database: ArrangedDatabase, wire: Wire, event: PruneRequested) -> tuple[int, int]:
     """What the prune says it deleted and left."""
     await wire.send(event)
     scope = Scope(event.organization_uuid, event.agent_config_uuid)
@@ -70,7 +70,7 @@ async def reasons_of(wire: Wire, event: PruneRequested) -> list[bytes | None]:
 
 
 async def test_the_lowest_entries_go_first_then_the_oldest_then_the_lowest_id(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     scope = await known_scope(database)
     await filled(database, scope, 30, importances=IMPORTANCES)
@@ -84,7 +84,9 @@ async def test_the_lowest_entries_go_first_then_the_oldest_then_the_lowest_id(
     assert ids[ChangeKind.PRUNED] == {one.id for one in in_order[:18]}
 
 
-async def test_entries_of_all_principals_count_towards_one_cap(database: Database, wire: Wire) -> None:
+async def test_entries_of_all_principals_count_towards_one_cap(
+    database: ArrangedDatabase, wire: Wire
+) -> None:
     scope = await known_scope(database)
     events = [save(scope, entry("tip", 0.4), caller=end_user(f"user{number}")) for number in range(4)]
     events.append(save(scope, entry("tip", 0.8)))
@@ -95,7 +97,7 @@ async def test_entries_of_all_principals_count_towards_one_cap(database: Databas
 
 
 async def test_without_a_number_of_its_own_a_prune_goes_by_the_configs_cap(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     scope = await over_its_cap(database)
     assert await pruned(database, wire, prune(scope)) == (30, 100)
@@ -104,7 +106,7 @@ async def test_without_a_number_of_its_own_a_prune_goes_by_the_configs_cap(
 
 @pytest.mark.parametrize(("max_entries", "expected"), [(0, (7, 0)), (6, (1, 6)), (7, (0, 7)), (1000, (0, 7))])
 async def test_a_prune_leaves_at_most_what_was_asked_for(
-    database: Database, wire: Wire, max_entries: int, expected: tuple[int, int]
+    database: ArrangedDatabase, wire: Wire, max_entries: int, expected: tuple[int, int]
 ) -> None:
     scope = await known_scope(database)
     await filled(database, scope, 7)
@@ -113,7 +115,7 @@ async def test_a_prune_leaves_at_most_what_was_asked_for(
     assert await counter_of(database, scope) == expected[1]
 
 
-async def test_more_than_a_thousand_entries_go_in_one_prune(database: Database, wire: Wire) -> None:
+async def test_more_than_a_thousand_entries_go_in_one_prune(database: ArrangedDatabase, wire: Wire) -> None:
     scope = await known_scope(database)
     await filled(database, scope, 2_400, importances=IMPORTANCES)
     assert await pruned(database, wire, prune(scope, 50)) == (2_350, 50)
@@ -121,7 +123,9 @@ async def test_more_than_a_thousand_entries_go_in_one_prune(database: Database, 
     assert len(ids[ChangeKind.PRUNED]) == 2_350
 
 
-async def test_of_two_prunes_at_once_one_finds_nothing_left_to_do(database: Database, wire: Wire) -> None:
+async def test_of_two_prunes_at_once_one_finds_nothing_left_to_do(
+    database: ArrangedDatabase, wire: Wire
+) -> None:
     scope = await over_its_cap(database)
     first, second = prune(scope), prune(scope)
     await asyncio.gather(wire.send(first, partition=0), wire.send(second, partition=1))
@@ -130,7 +134,7 @@ async def test_of_two_prunes_at_once_one_finds_nothing_left_to_do(database: Data
 
 
 async def test_saves_that_arrive_meanwhile_are_safe_and_every_number_stays_true(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     scope = await over_its_cap(database)
     saves = [save(scope, entry(f"new {number}", 0.05 + number / 250)) for number in range(200)]
@@ -156,7 +160,7 @@ async def told_to_the_last(wire: Wire, scope: Scope, *, saved: int, kept: int) -
 
 
 async def test_the_same_event_again_changes_nothing_and_its_run_keeps_its_numbers(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     scope = await known_scope(database)
     await filled(database, scope, 10)
@@ -172,7 +176,7 @@ async def test_the_same_event_again_changes_nothing_and_its_run_keeps_its_number
 
 
 async def test_a_prune_of_an_unknown_organization_is_set_aside_and_nothing_is_written_for_it(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     nobody = new_scope()
     event = prune(nobody, 0)
@@ -183,7 +187,7 @@ async def test_a_prune_of_an_unknown_organization_is_set_aside_and_nothing_is_wr
 
 
 async def test_a_prune_of_an_unknown_agent_config_completes_without_effect(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     mine, theirs = await known_scope(database), await known_scope(database)
     await filled(database, theirs, 3)
@@ -195,7 +199,7 @@ async def test_a_prune_of_an_unknown_agent_config_completes_without_effect(
     assert len(await entries_of(database, theirs)) == 3
 
 
-async def test_less_than_nothing_is_refused(database: Database, wire: Wire) -> None:
+async def test_less_than_nothing_is_refused(database: ArrangedDatabase, wire: Wire) -> None:
     scope = await known_scope(database)
     await filled(database, scope, 3)
     event = prune(scope, 0)
@@ -209,7 +213,7 @@ async def test_less_than_nothing_is_refused(database: Database, wire: Wire) -> N
 
 
 async def test_poison_among_sound_prunes_is_set_aside_and_the_sound_ones_are_done(
-    database: Database, wire: Wire, shared_topics: str
+    database: ArrangedDatabase, wire: Wire, shared_topics: str
 ) -> None:
     scope = await known_scope(database)
     await filled(database, scope, 10)

@@ -9,11 +9,10 @@ import pytest_asyncio
 from lorebus_contracts.events import CallerBody, ChangeKind
 from lorebus_contracts.topics import SAVE_GROUP, SAVE_REQUESTED
 from lorebus_domain.visibility import CallerKind
-from lorebus_store.database import Database
 from tests.integration.consumers.changes import changes_of, told
 from tests.integration.consumers.poisoned import assert_set_aside, send_among_poison
 from tests.support.counted import assert_accounted_for
-from tests.support.databases import execute
+from tests.support.databases import ArrangedDatabase, execute
 from tests.support.events import UNIDENTIFIED, actor, end_user, entry, new_scope, save
 from tests.support.memory import counter_of, ended_run, entries_of, find_run, known_scope, outputs_of
 from tests.support.services import Service, services
@@ -38,7 +37,7 @@ async def save_processes(
         yield started
 
 
-async def test_a_save_keeps_its_entry_and_its_run_says_so(database: Database, wire: Wire) -> None:
+async def test_a_save_keeps_its_entry_and_its_run_says_so(database: ArrangedDatabase, wire: Wire) -> None:
     scope = await known_scope(database)
     event = save(scope, entry("Likes aisle seats.", 0.7), caller=end_user("bob"))
     await wire.send(event)
@@ -59,7 +58,7 @@ async def test_a_save_keeps_its_entry_and_its_run_says_so(database: Database, wi
     assert await counter_of(database, scope) == 1
 
 
-async def test_each_entry_of_a_request_has_its_own_result(database: Database, wire: Wire) -> None:
+async def test_each_entry_of_a_request_has_its_own_result(database: ArrangedDatabase, wire: Wire) -> None:
     scope = await known_scope(database)
     entries = [entry("first"), entry("faint", 0.09), entry("..."), entry("FIRST."), entry("second", 0.1)]
     event = save(scope, *entries)
@@ -77,7 +76,7 @@ async def test_each_entry_of_a_request_has_its_own_result(database: Database, wi
 
 
 async def test_the_importance_of_a_reinforced_entry_goes_to_the_higher_and_never_back(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     scope = await known_scope(database)
     for importance in (0.4, 0.9, 0.2):
@@ -89,7 +88,7 @@ async def test_the_importance_of_a_reinforced_entry_goes_to_the_higher_and_never
 
 
 async def test_fifty_saves_of_one_sentence_at_once_are_one_entry_reinforced_forty_nine_times(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     scope = await known_scope(database)
     events = [save(scope, SENTENCE) for _ in range(50)]
@@ -105,7 +104,7 @@ async def test_fifty_saves_of_one_sentence_at_once_are_one_entry_reinforced_fort
 
 
 async def test_the_same_event_again_changes_nothing_alone_or_among_others(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     scope = await known_scope(database)
     first, other = save(scope, SENTENCE, "another"), save(scope, SENTENCE)
@@ -125,7 +124,7 @@ async def test_the_same_event_again_changes_nothing_alone_or_among_others(
 
 
 async def test_what_changed_is_told_on_the_bus_with_the_ids_of_the_entries(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     scope = await known_scope(database)
     await wire.send(save(scope, "one", "two"))
@@ -136,7 +135,7 @@ async def test_what_changed_is_told_on_the_bus_with_the_ids_of_the_entries(
 
 
 async def test_poison_among_sound_saves_is_set_aside_and_the_sound_ones_are_kept(
-    database: Database, wire: Wire, shared_topics: str
+    database: ArrangedDatabase, wire: Wire, shared_topics: str
 ) -> None:
     scope = await known_scope(database)
     before = await wire.dead_letters(SAVE_REQUESTED, SAVE_GROUP)
@@ -151,7 +150,7 @@ async def test_poison_among_sound_saves_is_set_aside_and_the_sound_ones_are_kept
 
 
 async def test_a_save_of_an_unknown_organization_is_set_aside_and_nothing_is_written_for_it(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     nobody = new_scope()
     event = save(nobody, "somebody's secret")
@@ -164,7 +163,7 @@ async def test_a_save_of_an_unknown_organization_is_set_aside_and_nothing_is_wri
 
 
 async def test_a_save_of_an_unknown_agent_config_completes_without_effect(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     scope = await known_scope(database)
     strange = new_scope()
@@ -176,7 +175,9 @@ async def test_a_save_of_an_unknown_agent_config_completes_without_effect(
     assert await entries_of(database, foreign) == ()
 
 
-async def test_another_organizations_agent_config_is_an_unknown_one(database: Database, wire: Wire) -> None:
+async def test_another_organizations_agent_config_is_an_unknown_one(
+    database: ArrangedDatabase, wire: Wire
+) -> None:
     mine, theirs = await known_scope(database), await known_scope(database)
     event = save(type(mine)(mine.organization_uuid, theirs.agent_config_uuid), "lost")
     await wire.send(event)
@@ -189,7 +190,7 @@ async def test_another_organizations_agent_config_is_an_unknown_one(database: Da
     ("organization_enabled", "config_enabled"), [(False, True), (True, False), (False, False)]
 )
 async def test_where_memory_is_off_nothing_is_written(
-    database: Database,
+    database: ArrangedDatabase,
     wire: Wire,
     organization_enabled: bool,  # noqa: FBT001 - A parameter of the test.
     config_enabled: bool,  # noqa: FBT001 - A parameter of the test.
@@ -207,7 +208,7 @@ async def test_where_memory_is_off_nothing_is_written(
 
 @pytest.mark.parametrize("ref", [None, "", "   "])
 async def test_an_end_user_whom_nobody_could_name_has_nothing_written(
-    database: Database, wire: Wire, ref: str | None
+    database: ArrangedDatabase, wire: Wire, ref: str | None
 ) -> None:
     scope = await known_scope(database)
     caller = CallerBody(kind=CallerKind.END_USER, ref=ref)
@@ -219,7 +220,7 @@ async def test_an_end_user_whom_nobody_could_name_has_nothing_written(
 
 
 async def test_an_unidentified_end_user_writes_to_nobody_however_the_save_names_somebody(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     scope = await known_scope(database)
     event = save(scope, SENTENCE, caller=UNIDENTIFIED).model_copy(update={"principal_ref": "bob"})
@@ -230,7 +231,7 @@ async def test_an_unidentified_end_user_writes_to_nobody_however_the_save_names_
 
 
 async def test_a_callers_own_memory_is_never_the_shared_pool_by_omission(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     scope = await known_scope(database)
     event = save(scope, SENTENCE, caller=actor("ann")).model_copy(update={"principal_ref": None})
@@ -239,7 +240,7 @@ async def test_a_callers_own_memory_is_never_the_shared_pool_by_omission(
     assert [kept.principal_ref for kept in await entries_of(database, scope)] == ["ann"]
 
 
-async def test_texts_in_any_script_are_four_entries(database: Database, wire: Wire) -> None:
+async def test_texts_in_any_script_are_four_entries(database: ArrangedDatabase, wire: Wire) -> None:
     scope = await known_scope(database)
     texts = ["本番の鍵は回す", "夜間は配備しない", "로그를 먼저 본다", "Сначала проверь журнал"]
     event = save(scope, *texts)
@@ -250,7 +251,7 @@ async def test_texts_in_any_script_are_four_entries(database: Database, wire: Wi
     assert len({one.fingerprint for one in kept}) == 4
 
 
-async def test_texts_without_a_normal_form_are_skipped(database: Database, wire: Wire) -> None:
+async def test_texts_without_a_normal_form_are_skipped(database: ArrangedDatabase, wire: Wire) -> None:
     scope = await known_scope(database)
     event = save(scope, "...", "-;:", " ", " , - ")
     await wire.send(event)
@@ -261,7 +262,7 @@ async def test_texts_without_a_normal_form_are_skipped(database: Database, wire:
 
 
 async def test_composed_and_decomposed_accents_are_one_entry_stored_composed(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     scope = await known_scope(database)
     decomposed = b"Re\xcc\x81serve\xcc\x81  cafe\xcc\x81".decode()
@@ -278,7 +279,9 @@ async def test_composed_and_decomposed_accents_are_one_entry_stored_composed(
     assert kept.text == "Réservé  café"
 
 
-async def test_two_people_who_save_one_sentence_keep_one_entry_each(database: Database, wire: Wire) -> None:
+async def test_two_people_who_save_one_sentence_keep_one_entry_each(
+    database: ArrangedDatabase, wire: Wire
+) -> None:
     scope = await known_scope(database)
     events = [save(scope, "prefers aisle seats", caller=end_user(ref)) for ref in ("A", "B")]
     events.append(save(scope, "prefers aisle seats"))
@@ -298,7 +301,7 @@ async def test_two_people_who_save_one_sentence_keep_one_entry_each(database: Da
     ],
 )
 async def test_references_that_look_alike_are_different_people(
-    database: Database, wire: Wire, refs: list[str]
+    database: ArrangedDatabase, wire: Wire, refs: list[str]
 ) -> None:
     scope = await known_scope(database)
     events = [save(scope, SENTENCE, caller=end_user(ref)) for ref in refs]
@@ -309,7 +312,7 @@ async def test_references_that_look_alike_are_different_people(
 
 
 async def test_what_a_text_may_not_hold_is_cleaned_and_harms_no_other_entry(
-    database: Database, wire: Wire
+    database: ArrangedDatabase, wire: Wire
 ) -> None:
     scope = await known_scope(database)
     event = save(scope, "disk@full", "ship @ it", "sound")
@@ -320,7 +323,7 @@ async def test_what_a_text_may_not_hold_is_cleaned_and_harms_no_other_entry(
     assert kept == {"diskfull", "ship \ufffd it", "sound"}
 
 
-async def test_a_distilled_entry_says_what_made_it(database: Database, wire: Wire) -> None:
+async def test_a_distilled_entry_says_what_made_it(database: ArrangedDatabase, wire: Wire) -> None:
     scope = await known_scope(database)
     distill = uuid4()
     provenance = {"provider": "trace-rules", "version": "1", "distill_workflow_id": str(distill)}
@@ -333,7 +336,7 @@ async def test_a_distilled_entry_says_what_made_it(database: Database, wire: Wir
 
 
 async def test_a_save_that_the_store_refuses_is_set_aside_and_the_others_of_its_batch_complete(
-    database: Database, wire: Wire, shared_database_url: str
+    database: ArrangedDatabase, wire: Wire, shared_database_url: str
 ) -> None:
     scope = await known_scope(database)
     bomb, second, third = save(scope, "bomb"), save(scope, "second"), save(scope, "third")

@@ -17,9 +17,8 @@ from lorebus_kit.emitting import outbox_row
 from lorebus_kit.relay import Relay
 from lorebus_kit.sweeper import Sweeper
 from lorebus_store import outbox, runs
-from lorebus_store.database import Database
 from lorebus_store.run_rows import InitiatedRun
-from tests.support.databases import execute
+from tests.support.databases import ArrangedDatabase, execute
 from tests.support.events import Scope, new_scope, prune
 from tests.support.waiting import eventually
 from tests.support.wire import Wire
@@ -27,8 +26,8 @@ from tests.unit.kit.delivery_fakes import FakeBus
 
 
 @pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    made = Database(database_url, application_name="lorebus-tests")
+async def database(database_url: str) -> AsyncIterator[ArrangedDatabase]:
+    made = ArrangedDatabase(database_url)
     yield made
     await made.dispose()
 
@@ -55,12 +54,12 @@ async def producer(bootstrap_servers: str, prefix: str) -> AsyncIterator[BusProd
         await bus.stop()
 
 
-async def wait_in_the_store(database: Database, *events: Event) -> None:
+async def wait_in_the_store(database: ArrangedDatabase, *events: Event) -> None:
     async with database.begin() as connection:
         await outbox.add(connection, [outbox_row(event) for event in events])
 
 
-async def emptied(database: Database) -> None:
+async def emptied(database: ArrangedDatabase) -> None:
     async def is_empty() -> bool:
         async with database.read() as connection:
             return (await outbox.depth(connection)).rows == 0
@@ -77,7 +76,7 @@ def order_of(events: Sequence[tuple[bytes, UUID]]) -> dict[bytes, list[UUID]]:
 
 
 async def test_two_relays_publish_every_row_in_the_order_of_its_key_and_then_delete_it(
-    database: Database, bootstrap_servers: str, topics: str
+    database: ArrangedDatabase, bootstrap_servers: str, topics: str
 ) -> None:
     scopes = [new_scope() for _ in range(5)]
     events = [prune(scopes[number % 5], number) for number in range(300)]
@@ -96,7 +95,7 @@ async def test_two_relays_publish_every_row_in_the_order_of_its_key_and_then_del
 
 
 async def test_rows_that_the_bus_refuses_wait_and_are_published_in_their_order_once_it_takes_them(
-    database: Database,
+    database: ArrangedDatabase,
 ) -> None:
     scope = new_scope()
     events = [prune(scope, number) for number in range(3)]
@@ -110,7 +109,7 @@ async def test_rows_that_the_bus_refuses_wait_and_are_published_in_their_order_o
 
 
 async def test_a_relay_that_died_is_followed_by_another_once_its_lease_has_run_out(
-    database: Database, database_url: str
+    database: ArrangedDatabase, database_url: str
 ) -> None:
     await wait_in_the_store(database, prune(new_scope()))
     async with database.begin() as connection:
@@ -122,7 +121,7 @@ async def test_a_relay_that_died_is_followed_by_another_once_its_lease_has_run_o
     assert len(bus.published) == 1
 
 
-async def test_a_relay_that_is_told_to_stop_publishes_what_is_there(database: Database) -> None:
+async def test_a_relay_that_is_told_to_stop_publishes_what_is_there(database: ArrangedDatabase) -> None:
     await wait_in_the_store(database, prune(new_scope()))
     bus, stop = FakeBus(), asyncio.Event()
     stop.set()
@@ -143,7 +142,7 @@ def waiting_run(event: Event, pending_input: bytes) -> InitiatedRun:
     )
 
 
-async def accept(database: Database, url: str, *accepted: InitiatedRun) -> None:
+async def accept(database: ArrangedDatabase, url: str, *accepted: InitiatedRun) -> None:
     """Runs that have waited for a minute."""
     async with database.begin() as connection:
         await runs.insert_initiated(connection, *accepted)
@@ -151,7 +150,7 @@ async def accept(database: Database, url: str, *accepted: InitiatedRun) -> None:
 
 
 async def test_a_run_that_stays_initiated_is_put_on_the_bus_again_with_its_own_bytes(
-    database: Database, database_url: str
+    database: ArrangedDatabase, database_url: str
 ) -> None:
     event = prune(Scope(uuid4(), uuid4()), 7)
     raw = event.model_dump_json(indent=1).encode()
@@ -166,7 +165,7 @@ async def test_a_run_that_stays_initiated_is_put_on_the_bus_again_with_its_own_b
 
 
 async def test_a_run_whose_event_cannot_be_read_does_not_keep_the_others_back(
-    database: Database, database_url: str
+    database: ArrangedDatabase, database_url: str
 ) -> None:
     sound, broken = prune(new_scope()), prune(new_scope())
     await accept(
@@ -184,7 +183,7 @@ async def test_a_run_whose_event_cannot_be_read_does_not_keep_the_others_back(
 
 
 async def test_what_waited_in_the_outbox_has_time_to_be_handled_before_it_is_put_on_the_bus_again(
-    database: Database, database_url: str
+    database: ArrangedDatabase, database_url: str
 ) -> None:
     event, now = prune(new_scope()), [100.0]
     await accept(database, database_url, waiting_run(event, event.model_dump_json().encode()))

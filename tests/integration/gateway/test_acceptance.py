@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
-from uuid import uuid4, uuid5
+from uuid import UUID, uuid4, uuid5
 
 import pytest
 
@@ -20,9 +20,11 @@ from lorebus_contracts.events import (
 from lorebus_domain.visibility import NoCaller
 from lorebus_kit.acceptance import AcceptMode, Acceptor
 from lorebus_kit.bus import Record
+from lorebus_store.acting import Tenants
 from lorebus_store.database import Database
 from lorebus_store.errors import TransientError
 
+ORGANIZATION = UUID("00000000-0000-4000-8000-00000000000a")
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 
 
@@ -50,7 +52,7 @@ def a_save() -> SaveRequested:
     return SaveRequested(
         event_id=uuid4(),
         occurred_at=NOW,
-        organization_uuid=uuid4(),
+        organization_uuid=ORGANIZATION,
         agent_config_uuid=uuid4(),
         session_uuid=uuid4(),
         caller=CallerBody.of(NoCaller()),
@@ -62,7 +64,11 @@ def a_save() -> SaveRequested:
 
 def a_prune() -> PruneRequested:
     return PruneRequested(
-        event_id=uuid4(), occurred_at=NOW, organization_uuid=uuid4(), agent_config_uuid=uuid4(), max_entries=3
+        event_id=uuid4(),
+        occurred_at=NOW,
+        organization_uuid=ORGANIZATION,
+        agent_config_uuid=uuid4(),
+        max_entries=3,
     )
 
 
@@ -70,7 +76,7 @@ def an_end() -> SessionEnded:
     return SessionEnded(
         event_id=uuid4(),
         occurred_at=NOW,
-        organization_uuid=uuid4(),
+        organization_uuid=ORGANIZATION,
         agent_config_uuid=uuid4(),
         session_uuid=uuid4(),
         caller=CallerBody.of(NoCaller()),
@@ -83,7 +89,7 @@ def a_rating() -> SessionRated:
     return SessionRated(
         event_id=uuid4(),
         occurred_at=NOW,
-        organization_uuid=uuid4(),
+        organization_uuid=ORGANIZATION,
         agent_config_uuid=uuid4(),
         session_uuid=uuid4(),
         quality_score=1.0,
@@ -103,7 +109,7 @@ class Setting:
         self.woken += 1
 
     async def rows(self, table: str) -> list[dict[str, Any]]:
-        async with self.database.read() as connection:
+        async with self.database.read(Tenants.of(ORGANIZATION)) as connection:
             found = await connection.exec_driver_sql(f"SELECT * FROM lorebus.{table} ORDER BY 1")  # noqa: S608
             return [dict(row) for row in found.mappings()]
 

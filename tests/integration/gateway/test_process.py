@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from lorebus_kit.keys import ensure_local_key
-from lorebus_store.database import Database
+from tests.support.databases import ArrangedDatabase
 from tests.support.gateways import NOBODY
 from tests.support.services import services
 
@@ -35,7 +35,7 @@ async def test_a_stop_ends_with_0_and_has_answered_recalls_recorded(database_url
         assert code == 0, gateway.log()
 
     assert [answer.status_code for answer in answers] == [201] * 20
-    database = Database(database_url, pool_size=1)
+    database = ArrangedDatabase(database_url, pool_size=1)
     async with database.read() as connection:
         found = await connection.exec_driver_sql("SELECT event_id FROM lorebus.outbox")
         recorded = {str(row[0]) for row in found}

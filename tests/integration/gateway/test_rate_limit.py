@@ -14,7 +14,9 @@ from lorebus_gateway.errors import TooManyRequestsError
 from lorebus_gateway.rate_limit import RateLimit
 from lorebus_kit.keys import create_key
 from lorebus_kit.tokens import SessionClaims, SessionTokens
+from lorebus_store.acting import ActsFor
 from lorebus_store.database import Connection, Database
+from tests.support.databases import ArrangedDatabase
 from tests.support.gateways import NOBODY, TOKEN_SECRET, Asking, running_gateway, serving
 
 AN_HOUR = timedelta(hours=1)
@@ -22,15 +24,15 @@ AWAY = f"postgresql://nobody@{NOBODY}/none"
 ORGANIZATION = UUID("00000000-0000-4000-8000-00000000000a")
 
 
-class CountingDatabase(Database):
-    """A database that counts how often it is read."""
+class CountingDatabase(ArrangedDatabase):
+    """A database that counts how often it is asked."""
 
-    reads = 0
+    asked = 0
 
     @asynccontextmanager
-    async def read(self) -> AsyncIterator[Connection]:
-        self.reads += 1
-        async with super().read() as connection:
+    async def begin(self, acts_for: ActsFor | None = None) -> AsyncIterator[Connection]:
+        self.asked += 1
+        async with super().begin(acts_for) as connection:
             yield connection
 
 
@@ -97,7 +99,9 @@ async def test_nobody_is_limited_unless_that_is_set(gateway: Asking) -> None:
     assert not await gateway.rows("SELECT taken FROM lorebus.rate_windows")
 
 
-async def test_all_gateways_together_let_through_as_many_as_the_limit_says(database: Database) -> None:
+async def test_all_gateways_together_let_through_as_many_as_the_limit_says(
+    database: ArrangedDatabase,
+) -> None:
     gateways = [RateLimit(database, per_window=100, window=AN_HOUR) for _ in range(3)]
 
     through = await asyncio.gather(*(let_through(gateway, 100) for gateway in gateways))
@@ -111,13 +115,13 @@ async def test_a_gateway_asks_for_permits_in_batches_and_not_at_all_once_there_a
     limit = RateLimit(database, per_window=1_000, window=AN_HOUR)
 
     assert await let_through(limit, 1_200) == 1_000
-    asked = database.reads
+    asked = database.asked
     assert asked < 100
     assert await let_through(limit, 100) == 0
-    assert database.reads == asked
+    assert database.asked == asked
 
 
-async def test_a_new_window_lets_through_again(database: Database) -> None:
+async def test_a_new_window_lets_through_again(database: ArrangedDatabase) -> None:
     limit = RateLimit(database, per_window=2, window=timedelta(milliseconds=50))
     through = 0
     async with asyncio.timeout(20):

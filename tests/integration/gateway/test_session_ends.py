@@ -12,6 +12,7 @@ from lorebus_domain.visibility import NoCaller
 from lorebus_gateway.session_ends import SessionEnds
 from lorebus_kit.tokens import SessionClaims, SessionTokens, VerifiedToken
 from lorebus_store import sessions
+from lorebus_store.acting import ActsFor, Tenants
 from lorebus_store.database import Connection, Database
 from lorebus_store.sessions import SessionOutcome
 from tests.support.gateways import NOBODY, TOKEN_SECRET, Asking, Registered, running_gateway, serving
@@ -31,9 +32,9 @@ class CountingDatabase(Database):
     questions = 0
 
     @asynccontextmanager
-    async def read(self) -> AsyncIterator[Connection]:
+    async def read(self, acts_for: ActsFor) -> AsyncIterator[Connection]:
         self.questions += 1
-        async with super().read() as connection:
+        async with super().read(acts_for) as connection:
             yield connection
 
 
@@ -65,7 +66,7 @@ async def end(database: Database, claims: SessionClaims, *, seconds: float) -> N
         datetime.fromtimestamp(MINTED.issued_at + seconds, UTC),
         uuid4(),
     )
-    async with database.begin() as connection:
+    async with database.begin(Tenants.of(claims.organization_uuid)) as connection:
         await sessions.apply_outcomes(connection, [outcome])
 
 

@@ -7,19 +7,19 @@ from sqlalchemy import text
 from lorebus_domain.recall import PackReach
 from lorebus_kit.reaching import Reaching
 from lorebus_store import settings
-from lorebus_store.database import Database
+from tests.support.databases import ArrangedDatabase
 
 ORGANIZATION, CONFIG = UUID(int=1), UUID(int=2)
 
 
 @pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    made = Database(database_url, pool_size=2)
+async def database(database_url: str) -> AsyncIterator[ArrangedDatabase]:
+    made = ArrangedDatabase(database_url, pool_size=2)
     yield made
     await made.dispose()
 
 
-async def in_reach(database: Database) -> int:
+async def in_reach(database: ArrangedDatabase) -> int:
     async with database.read() as connection:
         count: int = (
             await connection.execute(text("SELECT count(*) FROM lorebus.memories WHERE in_reach"))
@@ -27,7 +27,7 @@ async def in_reach(database: Database) -> int:
     return count
 
 
-async def test_a_large_config_comes_into_reach_step_by_step(database: Database) -> None:
+async def test_a_large_config_comes_into_reach_step_by_step(database: ArrangedDatabase) -> None:
     async with database.begin() as connection:
         await settings.put_organization(connection, ORGANIZATION)
         await settings.put_agent_config(connection, ORGANIZATION, CONFIG)

@@ -6,14 +6,16 @@ from lorebus_kit.metrics import REGISTRY
 from lorebus_kit.pools import watch_pool
 from lorebus_kit.sampler import Sampler
 from lorebus_store import outbox
+from lorebus_store.acting import NOBODY
 from lorebus_store.database import Database
 from lorebus_store.outbox import OutboxRow
+from tests.support.databases import ArrangedDatabase
 
 SAVES = {"type": "agents.memory-save", "state": "initiated"}
 
 
 async def test_a_sample_tells_what_waits(database_url: str) -> None:
-    database = Database(database_url)
+    database = ArrangedDatabase(database_url)
     async with database.begin() as connection:
         await outbox.add(connection, [OutboxRow(UUID(int=1), "memory.changed", b"a", b"1", UUID(int=2))])
 
@@ -34,7 +36,7 @@ async def test_a_pool_tells_how_many_of_its_connections_are_in_use(database_url:
     }
     watch_pool(database)
 
-    async with database.read():
+    async with database.read(NOBODY):
         now = {
             state: REGISTRY.get_sample_value("lorebus_database_connections", {"state": state}) or 0
             for state in ("size", "in_use")

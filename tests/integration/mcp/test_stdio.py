@@ -19,6 +19,7 @@ LOCAL = LocalInfo(
     organization_uuid="00000000-0000-7000-8000-000000000001",
     bootstrap_servers="127.0.0.1:9092",
     database_url="postgresql://x@127.0.0.1/x",
+    migrations_database_url="postgresql://y@127.0.0.1/x",
     services={},
     pid=1,
 )
@@ -90,7 +91,7 @@ async def test_without_a_gateway_to_ask_the_command_says_what_to_do(tmp_path: Pa
 async def test_the_running_local_stack_is_asked_with_its_own_key(gateway: Asking, tmp_path: Path) -> None:
     home = Home(tmp_path)
     with home.locked():
-        home.publish(LocalInfo(gateway.url, gateway.api_key, *(3 * ("",)), services={}, pid=1))
+        home.publish(LocalInfo(gateway.url, gateway.api_key, *(4 * ("",)), services={}, pid=1))
         async with over_stdio("", LOREBUS_HOME=str(tmp_path)) as client:
             told = await ask(client, "whoami")
 

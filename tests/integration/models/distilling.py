@@ -18,8 +18,8 @@ from lorebus_kit.providers.usage import StoredUsage
 from lorebus_kit.relay import Relay
 from lorebus_kit.run_ids import distill_run_id
 from lorebus_store import outbox, settings
-from lorebus_store.database import Database
 from lorebus_store.run_rows import Run
+from tests.support.databases import ArrangedDatabase
 from tests.support.events import Scope, ended, new_scope
 from tests.support.memory import ended_run, find_run, known_scope
 from tests.support.waiting import eventually
@@ -30,7 +30,7 @@ NO_BROKER = "127.0.0.1:1"
 class Distilling:
     """A database with organizations that name models, and workers that ask them."""
 
-    def __init__(self, url: str, database: Database) -> None:
+    def __init__(self, url: str, database: ArrangedDatabase) -> None:
         self._url = url
         self.database = database
 
@@ -100,7 +100,7 @@ class Distilling:
 @asynccontextmanager
 async def distilling(url: str) -> AsyncIterator[Distilling]:
     """On this database."""
-    database = Database(url, application_name="lorebus-tests")
+    database = ArrangedDatabase(url)
     try:
         yield Distilling(url, database)
     finally:

@@ -10,7 +10,7 @@ from lorebus_contracts.events import SessionEnded
 from lorebus_contracts.topics import DISTILL_GROUP, SESSION_ENDED
 from lorebus_kit.run_ids import distill_run_id, distill_save_id
 from lorebus_store import settings
-from tests.support.databases import let_leases_run_out
+from tests.support.databases import let_leases_run_out, owner_of
 from tests.support.events import Scope, ended, new_scope, save
 from tests.support.memory import ended_run, entries_of, find_run, known_scope
 from tests.support.model_server import Asked, ModelServer, hangs, lessons, model_server, says
@@ -63,7 +63,7 @@ async def test_a_process_killed_after_the_answer_and_before_the_commit_saves_onc
         scope = await organization(made, "m")
         event = ended(scope)
         run_id = distill_run_id(event.session_uuid)
-        holding = await asyncpg.connect(database_url)
+        holding = await asyncpg.connect(owner_of(database_url))
         async with holding.transaction():
             # Whoever asks for the model's answer first takes the run's row, so that the commit has to wait for us.
             async def lock_then_answer(asked: Asked, writer: object) -> None:
@@ -75,7 +75,7 @@ async def test_a_process_killed_after_the_answer_and_before_the_commit_saves_onc
             await server.until_asked(1)
 
             async def is_finishing() -> bool:
-                waiting = await asyncpg.connect(database_url)
+                waiting = await asyncpg.connect(owner_of(database_url))
                 try:
                     return bool(
                         await waiting.fetchval(

@@ -14,7 +14,7 @@ from lorebus_contracts.topics import DISTILL_GROUP, SAVE_GROUP, SAVE_REQUESTED, 
 from lorebus_contracts.wire import parse
 from lorebus_kit.run_ids import distill_run_id, distill_save_id
 from lorebus_store import settings
-from lorebus_store.database import Database
+from tests.support.databases import ArrangedDatabase, owner_of
 from tests.support.events import Scope, new_scope
 from tests.support.memory import ended_run, known_scope
 from tests.support.model_server import Asked, fails, model_server, says
@@ -59,7 +59,7 @@ async def parrot(asked: Asked, writer: object) -> None:
     await says(json.dumps([{"text": piece} for piece in pieces]))(asked, writer)  # type: ignore[arg-type]  # A writer as given.
 
 
-async def scope_of(database: Database, profile: str) -> Scope:
+async def scope_of(database: ArrangedDatabase, profile: str) -> Scope:
     scope = await known_scope(database, scope=new_scope())
     async with database.begin() as connection:
         await settings.put_organization(connection, scope.organization_uuid, model_profile=profile)
@@ -68,7 +68,7 @@ async def scope_of(database: Database, profile: str) -> Scope:
 
 async def everything_in(database_url: str, *tables: str) -> str:
     """All rows of these tables as text."""
-    connection = await asyncpg.connect(database_url)
+    connection = await asyncpg.connect(owner_of(database_url))
     try:
         rows = [
             row[0]

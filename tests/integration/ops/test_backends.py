@@ -1,9 +1,11 @@
 import asyncpg
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
+from tests.support.databases import owner_of
+
 
 async def test_a_database_of_a_test_is_migrated_and_takes_writes(database_url: str) -> None:
-    connection = await asyncpg.connect(database_url)
+    connection = await asyncpg.connect(owner_of(database_url))
     try:
         tables = await connection.fetchval(
             "SELECT count(*) FROM information_schema.tables WHERE table_schema = 'lorebus'"
@@ -16,7 +18,7 @@ async def test_a_database_of_a_test_is_migrated_and_takes_writes(database_url: s
 
 
 async def test_a_second_test_finds_nothing_of_the_first(database_url: str) -> None:
-    connection = await asyncpg.connect(database_url)
+    connection = await asyncpg.connect(owner_of(database_url))
     try:
         found = await connection.fetchval("SELECT to_regclass('mine')")
     finally:

@@ -3,11 +3,13 @@ import json
 import sys
 import uuid
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import asyncpg
 from aiokafka.admin import AIOKafkaAdminClient
 
 from lorebus_kit.keys import key_hash
+from tests.support.databases import execute
 
 ORGANIZATION = "0190a000-0000-7000-8000-000000000001"
 
@@ -41,14 +43,16 @@ async def topics_of(servers: str) -> set[str]:
         await admin.close()
 
 
-async def test_a_key_is_printed_once_and_kept_as_a_hash(database_url: str, tmp_path: Path) -> None:
+async def test_a_key_is_printed_once_and_kept_as_a_hash(
+    database_url: str, owner_url: str, tmp_path: Path
+) -> None:
     code, output, _ = await lorebus(
         *("keys", "create", "--organization", ORGANIZATION, "--name", "ci"),
         *("--database-url", database_url),
         home=tmp_path,
     )
 
-    kept = await fetch(database_url, "SELECT key_hash, name, organization_uuid FROM lorebus.api_keys")
+    kept = await fetch(owner_url, "SELECT key_hash, name, organization_uuid FROM lorebus.api_keys")
     assert code == 0
     assert kept == [(key_hash(output.strip().encode()), "ci", uuid.UUID(ORGANIZATION))]
 
@@ -61,6 +65,36 @@ async def test_migrate_brings_an_empty_database_to_the_newest_tables(
     assert code == 0
     assert output.startswith("the database is at revision ")
     assert await fetch(empty_database_url, "SELECT count(*) FROM lorebus.memories") == [(0,)]
+
+
+async def test_migrate_makes_the_login_that_services_connect_with(
+    empty_database_url: str, tmp_path: Path
+) -> None:
+    address = urlsplit(empty_database_url)
+    login = f"login_{uuid.uuid4().hex}"
+    service_url = address._replace(netloc=f"{login}:secret@{address.netloc.rpartition('@')[2]}").geturl()
+    addresses = ("--migrations-database-url", empty_database_url, "--database-url", service_url)
+    try:
+        first = await lorebus("migrate", *addresses, home=tmp_path)
+        again = await lorebus("migrate", *addresses, home=tmp_path)
+        code, key, _ = await lorebus(
+            "keys", "create", "--organization", ORGANIZATION, "--database-url", service_url, home=tmp_path
+        )
+        seen = await fetch(service_url, "SELECT count(*) FROM lorebus.api_keys")
+    finally:
+        await execute(empty_database_url, f'DROP ROLE "{login}"')
+
+    assert (first[0], again[0], code, key[:4]) == (0, 0, 0, "lrb_")
+    assert seen == [(0,)]
+
+
+async def test_no_key_is_made_over_the_login_of_the_owner(owner_url: str, tmp_path: Path) -> None:
+    code, output, errors = await lorebus(
+        "keys", "create", "--organization", ORGANIZATION, "--database-url", owner_url, home=tmp_path
+    )
+
+    assert (code, output) == (1, "")
+    assert "is a superuser" in errors
 
 
 async def test_topics_apply_makes_every_topic(

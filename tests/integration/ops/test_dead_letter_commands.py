@@ -10,9 +10,9 @@ import pytest
 
 from lorebus_contracts.topics import SAVE_GROUP, SAVE_REQUESTED
 from lorebus_store import erasing, erasures, locks
-from lorebus_store.database import Database
 from lorebus_store.erasures import Counts, Erasure, Subject
 from tests.support.commands import Shell, shell
+from tests.support.databases import ArrangedDatabase
 from tests.support.events import Scope, end_user, new_scope, save
 from tests.support.letters import leave_letter
 from tests.support.memory import entries_of, find_run, known_scope
@@ -29,7 +29,7 @@ class Desk:
 
     shell: Shell
     wire: Wire
-    database: Database
+    database: ArrangedDatabase
 
     async def waiting(self, *words: str) -> list[dict[str, str]]:
         """The letters that `list` tells of."""
@@ -41,14 +41,14 @@ class Desk:
 
 @pytest.fixture
 async def desk(database_url: str, bootstrap_servers: str, topics: str, tmp_path: Path) -> AsyncIterator[Desk]:
-    database = Database(database_url, application_name="lorebus-tests")
+    database = ArrangedDatabase(database_url)
     there = shell(tmp_path, database_url=database_url, bootstrap_servers=bootstrap_servers, prefix=topics)
     async with Wire(bootstrap_servers, topics) as wire:
         yield Desk(there, wire, database)
     await database.dispose()
 
 
-async def erase(database: Database, scope: Scope, principal: str) -> None:
+async def erase(database: ArrangedDatabase, scope: Scope, principal: str) -> None:
     """Erase a principal as the gateway does."""
     at, subject = datetime.now(UTC), Subject.principal(principal)
     async with database.begin() as connection:

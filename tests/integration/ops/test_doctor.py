@@ -126,13 +126,13 @@ async def test_tables_that_are_behind_the_code_are_named(patient: Patient, empty
 
     answer = await patient.examined(LOREBUS_DATABASE_URL=empty_database_url)
 
-    assert (answer.code, causes(answer)) == (1, [("migrations", "behind")])
+    assert (answer.code, causes(answer)) == (1, [("role", "unheld"), ("migrations", "behind")])
 
 
 async def test_a_database_without_tables_is_named(patient: Patient, empty_database_url: str) -> None:
     answer = await patient.examined(LOREBUS_DATABASE_URL=empty_database_url)
 
-    assert (answer.code, causes(answer)) == (1, [("migrations", "none")])
+    assert (answer.code, causes(answer)) == (1, [("role", "unheld"), ("migrations", "none")])
 
 
 async def test_tables_that_are_newer_than_the_code_are_named(patient: Patient) -> None:
@@ -159,6 +159,15 @@ async def test_a_role_that_may_not_read_the_tables_is_named(patient: Patient) ->
 
     assert (answer.code, causes(answer)) == (1, [("role", "denied")])
     assert "memories" in told(answer, "role")
+
+
+async def test_a_login_that_row_level_security_would_not_hold_is_named(
+    patient: Patient, owner_url: str
+) -> None:
+    answer = await patient.examined(LOREBUS_DATABASE_URL=owner_url)
+
+    assert (answer.code, causes(answer)) == (1, [("role", "unheld")])
+    assert "is a superuser" in told(answer, "role")
 
 
 async def test_a_port_that_another_program_has_is_named(patient: Patient, taken_port: int) -> None:

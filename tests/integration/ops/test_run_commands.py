@@ -13,10 +13,9 @@ from lorebus_contracts.topics import SAVE_GROUP, SAVE_REQUESTED
 from lorebus_contracts.workflows import State, WorkflowType
 from lorebus_kit.run_ids import distill_run_id
 from lorebus_store import runs
-from lorebus_store.database import Database
 from lorebus_store.run_rows import DEAD_LETTERED, Failure, Run
 from tests.support.commands import Shell, shell
-from tests.support.databases import execute
+from tests.support.databases import ArrangedDatabase, execute
 from tests.support.events import Scope, ended, prune, save
 from tests.support.letters import leave_letter
 from tests.support.memory import find_run, known_scope
@@ -29,7 +28,7 @@ class Desk:
 
     shell: Shell
     wire: Wire
-    database: Database
+    database: ArrangedDatabase
     scope: Scope
 
     async def failed(
@@ -60,7 +59,7 @@ class Desk:
 
 @pytest.fixture
 async def desk(database_url: str, bootstrap_servers: str, topics: str, tmp_path: Path) -> AsyncIterator[Desk]:
-    database = Database(database_url, application_name="lorebus-tests")
+    database = ArrangedDatabase(database_url)
     there = shell(tmp_path, database_url=database_url, bootstrap_servers=bootstrap_servers, prefix=topics)
     async with Wire(bootstrap_servers, topics) as wire:
         yield Desk(there, wire, database, await known_scope(database))

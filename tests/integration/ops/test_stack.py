@@ -45,7 +45,9 @@ async def test_while_it_is_up_a_private_file_says_where_everything_is(tmp_path: 
         assert written.stat().st_mode & 0o777 == 0o600
         assert said["pid"] == os.getpid()
         assert said["api_key"].startswith("lrb_")
-        assert await execute(said["database_url"], "SELECT count(*) FROM lorebus.organizations") == 1
+        assert (
+            await execute(said["migrations_database_url"], "SELECT count(*) FROM lorebus.organizations") == 1
+        )
         await publish(said["bootstrap_servers"], "memory.save-requested")
         assert Home(tmp_path).running() == stack.info
 
@@ -78,10 +80,12 @@ async def test_nothing_listens_beyond_loopback(tmp_path: Path) -> None:
 async def test_a_restart_keeps_the_data_and_the_key(tmp_path: Path) -> None:
     async with stack_without_services(tmp_path) as stack:
         first_key = stack.info.api_key
-        await execute(stack.info.database_url, "CREATE TABLE kept AS SELECT 'still there' AS value")
+        await execute(
+            stack.info.migrations_database_url, "CREATE TABLE kept AS SELECT 'still there' AS value"
+        )
 
     async with stack_without_services(tmp_path) as stack:
-        assert await execute(stack.info.database_url, "SELECT value FROM kept") == "still there"
+        assert await execute(stack.info.migrations_database_url, "SELECT value FROM kept") == "still there"
         assert stack.info.api_key == first_key
 
 
@@ -96,12 +100,17 @@ async def test_a_killed_broker_comes_back_empty_with_its_topics(tmp_path: Path) 
 
 async def test_a_killed_database_comes_back_at_its_address_with_its_data(tmp_path: Path) -> None:
     async with stack_without_services(tmp_path) as stack:
-        await execute(stack.info.database_url, "CREATE TABLE kept AS SELECT 'still there' AS value")
+        await execute(
+            stack.info.migrations_database_url, "CREATE TABLE kept AS SELECT 'still there' AS value"
+        )
         killed = stack.process_id("database") or 0
         os.kill(killed, signal.SIGKILL)
         await eventually(lambda: stack.process_id("database") not in (None, killed))
 
-        assert await eventually_execute(stack.info.database_url, "SELECT value FROM kept") == "still there"
+        assert (
+            await eventually_execute(stack.info.migrations_database_url, "SELECT value FROM kept")
+            == "still there"
+        )
 
 
 async def eventually_execute(url: str, statement: str) -> object:
@@ -172,5 +181,5 @@ async def test_none_of_it_outlives_a_killed_owner_and_the_next_one_starts(tmp_pa
     await owner.communicate()
 
     async with stack_without_services(tmp_path) as stack:
-        assert await execute(stack.info.database_url, "SELECT 1") == 1
+        assert await execute(stack.info.migrations_database_url, "SELECT 1") == 1
         assert all(is_gone(process) for process in processes)

@@ -14,20 +14,56 @@ from lorebus_contracts.workflows import State, WorkflowType
 from lorebus_domain.saving import Entry, FoldedEntry, fold, plan_save
 from lorebus_domain.visibility import MemoryScope
 from lorebus_store import memories
+from lorebus_store.acting import ActsFor, SystemRole, Tenants, opening
 from lorebus_store.database import Connection, Database
 from lorebus_store.leases import DistillStart
 from lorebus_store.memories import EntrySource, Upserted
 from lorebus_store.run_rows import FinishedRun, InitiatedRun, Step
 from lorebus_store.statements import Statement, driver_of
+from tests.support.databases import owner_of
 
 ORGANIZATION: Final = UUID("00000000-0000-0000-0000-00000000000a")
 OTHER_ORGANIZATION: Final = UUID("00000000-0000-0000-0000-00000000000b")
 CONFIG: Final = UUID("00000000-0000-0000-0000-00000000000c")
+BOTH: Final = Tenants.of(ORGANIZATION, OTHER_ORGANIZATION)
 PAIR: Final = (ORGANIZATION, CONFIG)
 SESSION: Final = UUID("00000000-0000-0000-0000-0000000000d0")
 NOON: Final = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 DEADLINE_SECONDS: Final = 20.0
+
+
+class StoreDatabase(Database):
+    """As services reach it, for the two organizations of these tests unless a test says otherwise."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url, application_name="lorebus-tests")
+        self.url = url
+
+    @asynccontextmanager
+    async def begin(self, acts_for: ActsFor = BOTH) -> AsyncIterator[Connection]:
+        async with super().begin(acts_for) as conn:
+            yield conn
+
+    @asynccontextmanager
+    async def read(self, acts_for: ActsFor = BOTH) -> AsyncIterator[Connection]:
+        async with super().read(acts_for) as conn:
+            yield conn
+
+    @asynccontextmanager
+    async def owner(self) -> AsyncIterator[Connection]:
+        """A transaction of the owner, who arranges what no service may."""
+        owned = Database(owner_of(self.url), pool_size=1, as_owner=True)
+        try:
+            async with owned.begin(BOTH) as conn:
+                yield conn
+        finally:
+            await owned.dispose()
+
+
+async def act_as(conn: Connection, role: SystemRole) -> None:
+    """Go on with the rights of the system's own work, in a transaction of the owner."""
+    await driver_of(conn).execute(opening(role))
 
 
 def folded(scope: MemoryScope, *texts: str, importance: float = 0.5) -> tuple[FoldedEntry, ...]:
@@ -65,13 +101,13 @@ async def run_sql(conn: Connection, sql: str, **values: object) -> None:
     await Statement(sql).run(conn, values)
 
 
-async def entry_count(database: Database) -> int:
+async def entry_count(database: StoreDatabase) -> int:
     async with database.read() as conn:
         count: int = await value(conn, "SELECT entry_count FROM lorebus.agent_configs")
     return count
 
 
-async def stored_texts(database: Database) -> list[str]:
+async def stored_texts(database: StoreDatabase) -> list[str]:
     async with database.read() as conn:
         return [
             row[0] for row in await Statement("SELECT text FROM lorebus.memories ORDER BY text").rows(conn)
@@ -135,7 +171,7 @@ async def backend_id(conn: Connection) -> int:
     return pid
 
 
-async def is_waiting_for_a_lock(database: Database, pid: int) -> bool:
+async def is_waiting_for_a_lock(database: StoreDatabase, pid: int) -> bool:
     async with database.read() as conn:
         return bool(
             await value(

@@ -6,13 +6,12 @@ import pytest
 
 from lorebus_domain.visibility import MemoryScope
 from lorebus_store import settings
-from lorebus_store.database import Database
-from tests.integration.store.builders import CONFIG, ORGANIZATION
+from tests.integration.store.builders import CONFIG, ORGANIZATION, StoreDatabase
 
 
 @pytest.fixture
-async def database(database_url: str) -> AsyncIterator[Database]:
-    database = Database(database_url, application_name="lorebus-tests")
+async def database(database_url: str) -> AsyncIterator[StoreDatabase]:
+    database = StoreDatabase(database_url)
     async with database.begin() as conn:
         await settings.put_organization(conn, ORGANIZATION)
         await settings.put_agent_config(conn, ORGANIZATION, CONFIG)

@@ -12,8 +12,10 @@ from lorebus_store.database import Database, async_url
 from lorebus_store.errors import PermanentError, TransientError
 from lorebus_store.statements import Statement
 from tests.integration.store.builders import (
+    BOTH,
     DEADLINE_SECONDS,
     SlowWire,
+    StoreDatabase,
     backend_id,
     eventually,
     run_sql,
@@ -44,19 +46,19 @@ async def hasty(database_url: str, wire: SlowWire) -> AsyncIterator[Database]:
         await database.dispose()
 
 
-async def test_a_block_that_raises_keeps_nothing(database: Database) -> None:
+async def test_a_block_that_raises_keeps_nothing(database: StoreDatabase) -> None:
     async def fail_after_writing() -> None:
         async with database.begin() as conn:
-            await run_sql(conn, "DELETE FROM lorebus.organizations")
+            await run_sql(conn, "UPDATE lorebus.organizations SET model_profile = 'changed'")
             raise LookupError("not about the database")
 
     with pytest.raises(LookupError, match="not about the database"):
         await fail_after_writing()
     async with database.read() as conn:
-        assert await value(conn, "SELECT count(*) FROM lorebus.organizations") == 1
+        assert await value(conn, "SELECT model_profile FROM lorebus.organizations") is None
 
 
-async def test_every_connection_has_its_timeouts(database: Database) -> None:
+async def test_every_connection_has_its_timeouts(database: StoreDatabase) -> None:
     async with database.read() as conn:
         shown = [
             await value(conn, f"SELECT current_setting('{name}')")
@@ -73,24 +75,28 @@ async def test_every_connection_has_its_timeouts(database: Database) -> None:
     assert shown == ["20s", "3s", "15s", "off", "force_generic_plan", "off", "lorebus-tests"]
 
 
-async def test_behind_a_pooler_the_timeouts_end_with_the_transaction(database_url: str) -> None:
-    database = Database(database_url, pooler=True, pool_size=1)
+async def test_behind_a_pooler_timeouts_and_whom_one_acts_for_end_with_the_transaction(
+    database: StoreDatabase,
+) -> None:
+    pooled = Database(database.url, pooler=True, pool_size=1)
     timeout = "SELECT current_setting('statement_timeout')"
-    async with database.begin() as conn:
+    async with pooled.begin(BOTH) as conn:
         assert await value(conn, timeout) == "20s"
         assert await value(conn, "SELECT current_setting('lock_timeout')") == "3s"
-    async with database.read() as conn:
+    async with pooled.read(BOTH) as conn:
         assert await value(conn, timeout) == "20s"
         driver = (await conn.get_raw_connection()).driver_connection
         assert driver is not None
         prepared = await driver.fetchval("SELECT count(*) FROM pg_prepared_statements WHERE name <> ''")
+        assert await value(conn, "SELECT count(*) FROM lorebus.organizations") == 1
     assert prepared == 0
-    async with database._engine.connect() as conn:
+    async with pooled._engine.connect() as conn:
         assert await value(conn, timeout) == "0"
-    await database.dispose()
+        assert await value(conn, "SELECT count(*) FROM lorebus.organizations") == 0
+    await pooled.dispose()
 
 
-async def test_a_statement_that_takes_too_long_is_transient(database: Database) -> None:
+async def test_a_statement_that_takes_too_long_is_transient(database: StoreDatabase) -> None:
     async def sleep() -> None:
         async with database.begin() as conn:
             await value(conn, "SELECT set_config('statement_timeout', '20ms', true)")
@@ -114,7 +120,7 @@ async def test_a_database_that_lets_nobody_in_is_transient(database_url: str, ch
     await shut.dispose()
 
 
-async def test_a_lock_that_is_not_had_in_time_is_transient(database: Database) -> None:
+async def test_a_lock_that_is_not_had_in_time_is_transient(database: StoreDatabase) -> None:
     async def touch() -> None:
         async with database.begin() as conn:
             await value(conn, "SELECT set_config('lock_timeout', '20ms', true)")
@@ -126,7 +132,7 @@ async def test_a_lock_that_is_not_had_in_time_is_transient(database: Database) -
             await touch()
 
 
-async def test_a_deadlock_is_transient(database: Database) -> None:
+async def test_a_deadlock_is_transient(database: StoreDatabase) -> None:
     lock = Statement("SELECT pg_advisory_xact_lock(CAST(:key AS bigint))")
     both_hold_one = asyncio.Barrier(2)
 
@@ -140,7 +146,7 @@ async def test_a_deadlock_is_transient(database: Database) -> None:
     assert sorted(type(outcome).__name__ for outcome in outcomes) == ["NoneType", "TransientError"]
 
 
-async def test_a_refused_value_is_permanent_and_names_its_constraint(database: Database) -> None:
+async def test_a_refused_value_is_permanent_and_names_its_constraint(database: StoreDatabase) -> None:
     with pytest.raises(PermanentError) as refused:
         async with database.begin() as conn:
             await run_sql(conn, "UPDATE lorebus.agent_configs SET memory_top_k = 1001")
@@ -148,7 +154,7 @@ async def test_a_refused_value_is_permanent_and_names_its_constraint(database: D
     assert refused.value.__cause__ is not None
 
 
-async def test_an_error_never_repeats_a_value(database: Database) -> None:
+async def test_an_error_never_repeats_a_value(database: StoreDatabase) -> None:
     for wrong in ("a secret text", ["a secret text"], {"a secret text"}):
         with pytest.raises(PermanentError) as refused:
             async with database.begin() as conn:
@@ -157,7 +163,7 @@ async def test_an_error_never_repeats_a_value(database: Database) -> None:
 
 
 async def test_a_session_that_an_operator_ends_is_transient_and_the_next_one_works(
-    database: Database,
+    database: StoreDatabase,
 ) -> None:
     async def be_ended() -> None:
         async with database.begin() as victim, database.read() as conn:
@@ -172,12 +178,12 @@ async def test_a_session_that_an_operator_ends_is_transient_and_the_next_one_wor
 
 @pytest.mark.parametrize("how", ["begin", "read"])
 async def test_a_connection_that_breaks_between_two_steps_of_the_driver_is_transient_and_not_used_again(
-    database: Database, how: str
+    database: StoreDatabase, how: str
 ) -> None:
     pids = []
 
     async def breaks() -> None:
-        async with getattr(database, how)() as conn:
+        async with getattr(database, how)(BOTH) as conn:
             pids.append(await backend_id(conn))
             raise asyncpg.InternalClientError(
                 "cannot switch to state 11; another operation (2) is in progress"
@@ -189,7 +195,7 @@ async def test_a_connection_that_breaks_between_two_steps_of_the_driver_is_trans
         assert await backend_id(conn) not in pids
 
 
-async def test_connections_that_died_in_the_pool_are_replaced_unnoticed(database: Database) -> None:
+async def test_connections_that_died_in_the_pool_are_replaced_unnoticed(database: StoreDatabase) -> None:
     async with database.begin() as first, database.begin() as second:
         pids = [await backend_id(first), await backend_id(second)]
     async with database.begin() as conn:
@@ -203,7 +209,7 @@ async def test_connections_that_died_in_the_pool_are_replaced_unnoticed(database
 
 async def test_a_caller_that_gets_no_connection_in_time_hears_of_it(database_url: str) -> None:
     database = Database(database_url, pool_size=1, pool_timeout_seconds=0.05)
-    async with database.read():
+    async with database.read(BOTH):
         with pytest.raises(TransientError):
             await database.ping()
         assert database.pool_status().in_use == 1
@@ -216,19 +222,19 @@ async def test_a_server_that_is_not_there_is_transient() -> None:
     with pytest.raises(TransientError):
         await database.ping()
     with pytest.raises(TransientError):
-        async with database.begin():
+        async with database.begin(BOTH):
             pytest.fail("there is no transaction")
     await database.dispose()
 
 
 async def test_a_server_that_hangs_is_given_up(hasty: Database, wire: SlowWire) -> None:
     async def hang_in_a_statement() -> None:
-        async with hasty.begin() as conn:
+        async with hasty.begin(BOTH) as conn:
             wire.hold()
             await value(conn, "SELECT 1")
 
     async def hang_in_the_commit() -> None:
-        async with hasty.begin():
+        async with hasty.begin(BOTH):
             wire.hold()
 
     async with asyncio.timeout(DEADLINE_SECONDS):
@@ -248,7 +254,7 @@ async def test_a_caller_that_stops_waiting_leaves_no_connection_behind(
     hasty: Database, wire: SlowWire
 ) -> None:
     async def hang() -> None:
-        async with hasty.begin() as conn:
+        async with hasty.begin(BOTH) as conn:
             wire.hold()
             await value(conn, "SELECT 1")
 
@@ -268,10 +274,10 @@ async def _is_true(holds: bool) -> bool:  # noqa: FBT001  # A condition in the f
 
 
 async def test_the_answer_to_a_commit_that_is_lost_is_transient_though_all_was_kept(
-    hasty: Database, wire: SlowWire, database: Database
+    hasty: Database, wire: SlowWire, database: StoreDatabase
 ) -> None:
     async def lose_the_answer() -> None:
-        async with hasty.begin() as conn:
+        async with hasty.begin(BOTH) as conn:
             await run_sql(conn, "UPDATE lorebus.organizations SET model_profile = 'kept'")
             wire.hold_answers()
 

@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 from lorebus_domain.evidence import EvidenceKind
 from lorebus_domain.visibility import MemoryScope
 from lorebus_store import evidence, memories, recalls
-from lorebus_store.database import Connection, Database
+from lorebus_store.database import Connection
 from lorebus_store.evidence import NewEvidence
 from lorebus_store.memories import EntrySource
 from lorebus_store.recalls import HandedOut, RecordedRecall
@@ -16,6 +16,7 @@ from tests.integration.store.builders import (
     ORGANIZATION,
     OTHER_ORGANIZATION,
     PAIR,
+    StoreDatabase,
     folded,
     save,
     value,
@@ -60,7 +61,7 @@ def own(memory_id: UUID, event_id: UUID, kind: EvidenceKind = EvidenceKind.OWN) 
 
 
 async def test_what_a_session_recalled_is_known_by_its_fingerprints_whatever_the_scope(
-    database: Database, alice: MemoryScope, shared: MemoryScope
+    database: StoreDatabase, alice: MemoryScope, shared: MemoryScope
 ) -> None:
     async with database.begin() as conn:
         mine, ours = await saved(conn, alice, "mine"), await saved(conn, shared, "ours")
@@ -78,7 +79,7 @@ async def test_what_a_session_recalled_is_known_by_its_fingerprints_whatever_the
 
 
 async def test_an_entry_tells_its_evidence_newest_first_each_once(
-    database: Database, alice: MemoryScope
+    database: StoreDatabase, alice: MemoryScope
 ) -> None:
     first, second = uuid4(), uuid4()
     async with database.begin() as conn:
@@ -98,7 +99,9 @@ async def test_an_entry_tells_its_evidence_newest_first_each_once(
     assert others == ()
 
 
-async def test_echoes_are_counted_beside_the_reinforcements(database: Database, alice: MemoryScope) -> None:
+async def test_echoes_are_counted_beside_the_reinforcements(
+    database: StoreDatabase, alice: MemoryScope
+) -> None:
     async with database.begin() as conn:
         await saved(conn, alice, "mine")
         await saved(conn, alice, "mine", echoes=1)
@@ -108,7 +111,7 @@ async def test_echoes_are_counted_beside_the_reinforcements(database: Database, 
     assert (entry.reinforcement_count, entry.echo_count) == (2, 1)
 
 
-async def test_evidence_goes_with_its_entry(database: Database, alice: MemoryScope) -> None:
+async def test_evidence_goes_with_its_entry(database: StoreDatabase, alice: MemoryScope) -> None:
     async with database.begin() as conn:
         deleted, pruned = await saved(conn, alice, "deleted"), await saved(conn, alice, "pruned")
         await evidence.record(conn, [own(deleted, uuid4()), own(pruned, uuid4())])

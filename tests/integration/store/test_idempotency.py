@@ -4,12 +4,13 @@ import asyncio
 from datetime import timedelta
 
 from lorebus_store import idempotency
-from lorebus_store.database import Database
 from lorebus_store.idempotency import KeptAnswer
-from tests.integration.store.builders import ORGANIZATION, OTHER_ORGANIZATION, run_sql
+from tests.integration.store.builders import ORGANIZATION, OTHER_ORGANIZATION, StoreDatabase, run_sql
 
 
-async def reserve(database: Database, *, route: str = "save", body_hash: bytes = b"one") -> KeptAnswer | None:
+async def reserve(
+    database: StoreDatabase, *, route: str = "save", body_hash: bytes = b"one"
+) -> KeptAnswer | None:
     async with database.begin() as conn:
         return await idempotency.reserve(
             conn,
@@ -21,12 +22,12 @@ async def reserve(database: Database, *, route: str = "save", body_hash: bytes =
         )
 
 
-async def an_hour_passes(database: Database) -> None:
+async def an_hour_passes(database: StoreDatabase) -> None:
     async with database.begin() as conn:
         await run_sql(conn, "UPDATE lorebus.idempotency_keys SET created_at = created_at - interval '1 hour'")
 
 
-async def test_the_second_request_gets_the_first_answer(database: Database) -> None:
+async def test_the_second_request_gets_the_first_answer(database: StoreDatabase) -> None:
     this = {"organization_uuid": ORGANIZATION, "route": "save", "key": "k"}
     assert await reserve(database) is None
     assert await reserve(database, body_hash=b"two") == KeptAnswer(b"one", None, None)
@@ -35,7 +36,7 @@ async def test_the_second_request_gets_the_first_answer(database: Database) -> N
     assert await reserve(database) == KeptAnswer(b"one", 202, b'{"id": 1}')
 
 
-async def test_a_key_belongs_to_one_organization_and_route(database: Database) -> None:
+async def test_a_key_belongs_to_one_organization_and_route(database: StoreDatabase) -> None:
     assert await reserve(database) is None
     assert await reserve(database, route="prune") is None
     async with database.read() as conn:
@@ -45,7 +46,7 @@ async def test_a_key_belongs_to_one_organization_and_route(database: Database) -
 
 
 async def test_a_request_that_came_to_nothing_may_be_tried_again_but_an_answer_stays(
-    database: Database,
+    database: StoreDatabase,
 ) -> None:
     for answered in (False, True):
         assert await reserve(database) is None
@@ -58,13 +59,15 @@ async def test_a_request_that_came_to_nothing_may_be_tried_again_but_an_answer_s
     assert await reserve(database) == KeptAnswer(b"one", 202, b"")
 
 
-async def test_of_requests_at_once_one_is_first(database: Database) -> None:
+async def test_of_requests_at_once_one_is_first(database: StoreDatabase) -> None:
     answers = await asyncio.gather(*(reserve(database) for _ in range(8)))
     assert [answer for answer in answers if answer is None] == [None]
     assert {answer for answer in answers if answer is not None} == {KeptAnswer(b"one", None, None)}
 
 
-async def test_a_request_that_never_answered_is_taken_over_by_the_same_one_alone(database: Database) -> None:
+async def test_a_request_that_never_answered_is_taken_over_by_the_same_one_alone(
+    database: StoreDatabase,
+) -> None:
     assert await reserve(database) is None
     await an_hour_passes(database)
     assert await reserve(database, body_hash=b"two") == KeptAnswer(b"one", None, None)
@@ -72,7 +75,7 @@ async def test_a_request_that_never_answered_is_taken_over_by_the_same_one_alone
     assert await reserve(database) == KeptAnswer(b"one", None, None)
 
 
-async def test_an_old_answer_is_not_taken_over(database: Database) -> None:
+async def test_an_old_answer_is_not_taken_over(database: StoreDatabase) -> None:
     assert await reserve(database) is None
     async with database.begin() as conn:
         await idempotency.remember(
@@ -83,7 +86,7 @@ async def test_an_old_answer_is_not_taken_over(database: Database) -> None:
 
 
 async def test_all_answers_of_an_organization_can_be_forgotten_but_not_what_is_in_hand(
-    database: Database,
+    database: StoreDatabase,
 ) -> None:
     assert await reserve(database) is None
     assert await reserve(database, route="prune") is None

@@ -4,10 +4,10 @@ import asyncio
 from uuid import UUID
 
 from lorebus_store import inbox
-from lorebus_store.database import Database
 from tests.integration.store.builders import (
     ORGANIZATION,
     OTHER_ORGANIZATION,
+    StoreDatabase,
     backend_id,
     eventually,
     is_waiting_for_a_lock,
@@ -16,7 +16,7 @@ from tests.integration.store.builders import (
 ONE, TWO = (ORGANIZATION, UUID(int=1)), (ORGANIZATION, UUID(int=2))
 
 
-async def test_an_event_is_claimed_once_by_each_consumer(database: Database) -> None:
+async def test_an_event_is_claimed_once_by_each_consumer(database: StoreDatabase) -> None:
     async with database.begin() as conn:
         assert await inbox.claim_events(conn, "labels", [TWO, ONE, TWO]) == {ONE, TWO}
         assert await inbox.claim_events(conn, "labels", [ONE, (OTHER_ORGANIZATION, UUID(int=1))]) == {
@@ -26,7 +26,7 @@ async def test_an_event_is_claimed_once_by_each_consumer(database: Database) -> 
         assert await inbox.claim_events(conn, "labels", []) == set()
 
 
-async def test_a_second_consumer_waits_and_takes_over_only_after_a_rollback(database: Database) -> None:
+async def test_a_second_consumer_waits_and_takes_over_only_after_a_rollback(database: StoreDatabase) -> None:
     for rolls_back, event in ((False, ONE), (True, TWO)):
         pids: list[int] = []
 

@@ -5,14 +5,13 @@ from hashlib import sha256
 import pytest
 
 from lorebus_store import keys
-from lorebus_store.database import Database
 from lorebus_store.errors import PermanentError
-from tests.integration.store.builders import ORGANIZATION, OTHER_ORGANIZATION
+from tests.integration.store.builders import ORGANIZATION, OTHER_ORGANIZATION, StoreDatabase
 
 HASH = sha256(b"lrb_one").digest()
 
 
-async def test_a_key_is_found_by_its_hash_until_it_is_revoked(database: Database) -> None:
+async def test_a_key_is_found_by_its_hash_until_it_is_revoked(database: StoreDatabase) -> None:
     async with database.begin() as conn:
         made = await keys.create_key(
             conn,
@@ -38,7 +37,7 @@ async def test_a_key_is_found_by_its_hash_until_it_is_revoked(database: Database
         assert await keys.list_keys(conn, OTHER_ORGANIZATION) == ()
 
 
-async def test_the_same_key_is_never_two_organizations(database: Database) -> None:
+async def test_the_same_key_is_never_two_organizations(database: StoreDatabase) -> None:
     async def make(key_hash: bytes) -> None:
         async with database.begin() as conn:
             await keys.create_key(

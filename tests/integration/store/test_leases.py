@@ -6,13 +6,14 @@ from uuid import UUID, uuid4
 
 from lorebus_contracts.workflows import State, WorkflowType
 from lorebus_store import leases, runs, settings
-from lorebus_store.database import Database
+from lorebus_store.acting import SystemRole, Tenants
 from lorebus_store.leases import ClaimedRun
 from lorebus_store.run_rows import InitiatedRun
 from tests.integration.store.builders import (
     NOON,
     ORGANIZATION,
     OTHER_ORGANIZATION,
+    StoreDatabase,
     distill_start,
     plan,
     run_sql,
@@ -23,15 +24,15 @@ MANY: Final = 1_000
 
 
 async def claim(
-    database: Database, *, limit: int = 10, per_organization: int = MANY, lease_seconds: float = 60
+    database: StoreDatabase, *, limit: int = 10, per_organization: int = MANY, lease_seconds: float = 60
 ) -> tuple[ClaimedRun, ...]:
-    async with database.begin() as conn:
+    async with database.begin(SystemRole.HOUSEKEEPING) as conn:
         return await leases.claim_due(
             conn, limit=limit, lease_seconds=lease_seconds, per_organization=per_organization
         )
 
 
-async def lose_the_lease(database: Database, claimed: ClaimedRun) -> None:
+async def lose_the_lease(database: StoreDatabase, claimed: ClaimedRun) -> None:
     async with database.begin() as conn:
         await run_sql(
             conn,
@@ -43,7 +44,7 @@ async def lose_the_lease(database: Database, claimed: ClaimedRun) -> None:
         )
 
 
-async def finish(database: Database, claimed: ClaimedRun) -> bool:
+async def finish(database: StoreDatabase, claimed: ClaimedRun) -> bool:
     async with database.begin() as conn:
         return await leases.finish_leased(
             conn,
@@ -56,7 +57,7 @@ async def finish(database: Database, claimed: ClaimedRun) -> bool:
         )
 
 
-async def test_a_distill_begins_once_and_a_skip_ends_at_once(database: Database) -> None:
+async def test_a_distill_begins_once_and_a_skip_ends_at_once(database: StoreDatabase) -> None:
     due = distill_start()
     skip = distill_start(pending_input=None, state_data='{"skipped_reason": "too_few_steps"}')
     async with database.begin() as conn:
@@ -76,7 +77,7 @@ async def test_a_distill_begins_once_and_a_skip_ends_at_once(database: Database)
     assert [step["state_name"] for step in skipped.history] == ["initiated", "run", "completed"]
 
 
-async def test_an_accepted_distill_begins_with_its_prepared_input(database: Database) -> None:
+async def test_an_accepted_distill_begins_with_its_prepared_input(database: StoreDatabase) -> None:
     start = distill_start(pending_input=b"prepared")
     async with database.begin() as conn:
         await runs.insert_initiated(
@@ -103,7 +104,7 @@ async def test_an_accepted_distill_begins_with_its_prepared_input(database: Data
     )
 
 
-async def test_a_claimed_run_is_one_workers_and_ends_with_its_output(database: Database) -> None:
+async def test_a_claimed_run_is_one_workers_and_ends_with_its_output(database: StoreDatabase) -> None:
     async with database.begin() as conn:
         await leases.start_distills(conn, [distill_start()])
     (claimed,) = await claim(database)
@@ -127,7 +128,7 @@ async def test_a_claimed_run_is_one_workers_and_ends_with_its_output(database: D
     assert [step["state_name"] for step in run.history] == ["initiated", "run", "completed"]
 
 
-async def test_whoever_lost_its_lease_changes_nothing_any_more(database: Database) -> None:
+async def test_whoever_lost_its_lease_changes_nothing_any_more(database: StoreDatabase) -> None:
     async with database.begin() as conn:
         await leases.start_distills(conn, [distill_start()])
     (late,) = await claim(database)
@@ -145,7 +146,7 @@ async def test_whoever_lost_its_lease_changes_nothing_any_more(database: Databas
     assert await finish(database, current)
 
 
-async def test_a_lost_lease_that_nobody_else_took_is_still_its_holders(database: Database) -> None:
+async def test_a_lost_lease_that_nobody_else_took_is_still_its_holders(database: StoreDatabase) -> None:
     async with database.begin() as conn:
         await leases.start_distills(conn, [distill_start()])
     (claimed,) = await claim(database)
@@ -158,7 +159,7 @@ async def test_a_lost_lease_that_nobody_else_took_is_still_its_holders(database:
     assert await finish(database, claimed)
 
 
-async def give_back(database: Database, claimed: ClaimedRun, *, due_in_seconds: float) -> None:
+async def give_back(database: StoreDatabase, claimed: ClaimedRun, *, due_in_seconds: float) -> None:
     async with database.begin() as conn:
         assert await leases.retry_later(
             conn,
@@ -169,7 +170,7 @@ async def give_back(database: Database, claimed: ClaimedRun, *, due_in_seconds: 
         )
 
 
-async def test_a_run_that_is_given_back_is_due_again_after_its_time(database: Database) -> None:
+async def test_a_run_that_is_given_back_is_due_again_after_its_time(database: StoreDatabase) -> None:
     async with database.begin() as conn:
         await leases.start_distills(conn, [distill_start()])
     (first,) = await claim(database)
@@ -182,7 +183,7 @@ async def test_a_run_that_is_given_back_is_due_again_after_its_time(database: Da
 
 
 async def test_no_organization_has_more_leases_than_it_may_and_none_waits_for_another(
-    database: Database,
+    database: StoreDatabase,
 ) -> None:
     async with database.begin() as conn:
         await leases.start_distills(conn, [distill_start() for _ in range(6)])
@@ -197,7 +198,7 @@ async def test_no_organization_has_more_leases_than_it_may_and_none_waits_for_an
     assert _organizations(await claim(database, per_organization=3)) == [ORGANIZATION]
 
 
-async def test_claims_at_once_share_the_work_within_the_bounds(database: Database) -> None:
+async def test_claims_at_once_share_the_work_within_the_bounds(database: StoreDatabase) -> None:
     async with database.begin() as conn:
         await leases.start_distills(conn, [distill_start() for _ in range(20)])
     claimed = await asyncio.gather(*(claim(database, limit=4, per_organization=10) for _ in range(6)))
@@ -206,7 +207,7 @@ async def test_claims_at_once_share_the_work_within_the_bounds(database: Databas
     assert max(len(runs_of_one) for runs_of_one in claimed) == 4
 
 
-async def test_a_worker_never_takes_what_another_just_finished(database: Database) -> None:
+async def test_a_worker_never_takes_what_another_just_finished(database: StoreDatabase) -> None:
     async with database.begin() as conn:
         await leases.start_distills(conn, [distill_start() for _ in range(5)])
 
@@ -221,8 +222,8 @@ async def test_a_worker_never_takes_what_another_just_finished(database: Databas
     assert len(done) == len(set(done)) == 5
 
 
-async def test_a_claim_walks_the_index_of_what_is_due(database: Database) -> None:
-    async with database.read() as conn:
+async def test_a_claim_walks_the_index_of_what_is_due(database: StoreDatabase) -> None:
+    async with database.read(SystemRole.HOUSEKEEPING) as conn:
         lines = await plan(conn, leases._CLAIM)
     assert "workflow_runs_due" in lines
     assert "Seq Scan" not in lines
@@ -233,7 +234,7 @@ def _organizations(claimed: tuple[ClaimedRun, ...]) -> list[UUID]:
 
 
 async def test_what_was_no_attempt_is_not_counted_and_the_run_says_what_it_waits_for(
-    database: Database,
+    database: StoreDatabase,
 ) -> None:
     async with database.begin() as conn:
         await leases.start_distills(conn, [distill_start()])
@@ -256,9 +257,12 @@ async def test_what_was_no_attempt_is_not_counted_and_the_run_says_what_it_waits
     assert (claimed.attempts, run.state_data) == (1, {"waiting_for": "over_budget"})
 
 
-async def test_of_a_profile_no_more_are_claimed_than_it_may_have_and_others_go_on(database: Database) -> None:
+async def test_of_a_profile_no_more_are_claimed_than_it_may_have_and_others_go_on(
+    database: StoreDatabase,
+) -> None:
     organizations = {profile: [uuid4(), uuid4()] for profile in ("busy", "free", None)}
-    async with database.begin() as conn:
+    known = Tenants.of_all(one for named in organizations.values() for one in named)
+    async with database.begin(known) as conn:
         for profile, named in organizations.items():
             for organization in named:
                 await settings.put_organization(conn, organization, model_profile=profile)
@@ -267,7 +271,7 @@ async def test_of_a_profile_no_more_are_claimed_than_it_may_have_and_others_go_o
                 )
 
         async def claimed_by_profile(**most: int) -> dict[str | None, int]:
-            async with database.begin() as claiming:
+            async with database.begin(SystemRole.HOUSEKEEPING) as claiming:
                 claimed = await leases.claim_due(
                     claiming, limit=100, lease_seconds=60, per_organization=MANY, per_profile=most
                 )

@@ -9,12 +9,12 @@ import pytest
 from lorebus_domain.quarantine import EntryState
 from lorebus_domain.visibility import MemoryScope
 from lorebus_store import listing, memories
-from lorebus_store.database import Database
 from tests.integration.store.builders import (
     CONFIG,
     NOON,
     ORGANIZATION,
     OTHER_ORGANIZATION,
+    StoreDatabase,
     entry_count,
     folded,
     plan,
@@ -24,7 +24,7 @@ from tests.integration.store.builders import (
 
 
 async def test_pages_of_entries_that_are_all_equal_hold_each_of_them_once(
-    database: Database, shared: MemoryScope, alice: MemoryScope
+    database: StoreDatabase, shared: MemoryScope, alice: MemoryScope
 ) -> None:
     async with database.begin() as conn:
         await save(conn, folded(shared, *(f"pool {number}" for number in range(105))), at=NOON)
@@ -42,7 +42,7 @@ async def test_pages_of_entries_that_are_all_equal_hold_each_of_them_once(
 
 
 async def test_a_listing_is_by_importance_then_age_and_can_leave_the_low_ones_out(
-    database: Database, shared: MemoryScope, alice: MemoryScope
+    database: StoreDatabase, shared: MemoryScope, alice: MemoryScope
 ) -> None:
     async with database.begin() as conn:
         await save(conn, folded(shared, "low", importance=0.2), at=NOON)
@@ -61,7 +61,7 @@ async def test_a_listing_is_by_importance_then_age_and_can_leave_the_low_ones_ou
     assert foreign == memories.Page((), 0)
 
 
-async def texts_where(database: Database, **wanted: Any) -> list[str]:  # noqa: ANN401 - Any filter.
+async def texts_where(database: StoreDatabase, **wanted: Any) -> list[str]:  # noqa: ANN401 - Any filter.
     async with database.read() as conn:
         page = await memories.list_page(conn, ORGANIZATION, CONFIG, page=1, per_page=50, **wanted)
         rest = await memories.list_page(conn, ORGANIZATION, CONFIG, page=2, per_page=1, **wanted)
@@ -71,7 +71,7 @@ async def texts_where(database: Database, **wanted: Any) -> list[str]:  # noqa: 
 
 
 async def test_a_listing_is_of_one_principal_of_the_shared_pool_or_of_all_but_that(
-    database: Database, shared: MemoryScope, alice: MemoryScope
+    database: StoreDatabase, shared: MemoryScope, alice: MemoryScope
 ) -> None:
     others = [
         replace(alice, principal_ref=ref) for ref in ("alice1", "a_ice", "a%", "Alice", " alice ", "a\\b")
@@ -110,7 +110,7 @@ async def test_a_listing_is_of_one_principal_of_the_shared_pool_or_of_all_but_th
     ],
 )
 async def test_every_word_must_be_in_the_text_as_it_is_but_for_its_case(
-    database: Database, shared: MemoryScope, words: list[str], found: list[str]
+    database: StoreDatabase, shared: MemoryScope, words: list[str], found: list[str]
 ) -> None:
     texts = ("100% sure", "100 sure", "snake_case", "C:\\temp", "L'été à Пловдив", "本番の鍵は回す")
     async with database.begin() as conn:
@@ -120,7 +120,7 @@ async def test_every_word_must_be_in_the_text_as_it_is_but_for_its_case(
 
 
 async def test_conditions_are_met_together(
-    database: Database, shared: MemoryScope, alice: MemoryScope
+    database: StoreDatabase, shared: MemoryScope, alice: MemoryScope
 ) -> None:
     async with database.begin() as conn:
         await save(conn, folded(alice, "tea high", importance=0.9))
@@ -139,7 +139,7 @@ async def test_conditions_are_met_together(
 
 @pytest.mark.parametrize("key", list(listing._LISTINGS))
 async def test_a_listing_walks_an_index_in_its_order_from_the_first_entry_on(
-    database: Database, key: tuple[EntryState, tuple[bool, bool | None], bool]
+    database: StoreDatabase, key: tuple[EntryState, tuple[bool, bool | None], bool]
 ) -> None:
     async with database.read() as conn:
         lines = await plan(conn, listing._LISTINGS[key].page)
@@ -151,7 +151,9 @@ async def test_a_listing_walks_an_index_in_its_order_from_the_first_entry_on(
     assert state is EntryState.QUARANTINED or "Sort" not in lines
 
 
-async def test_a_deleted_entry_is_gone_and_counted_off_once(database: Database, alice: MemoryScope) -> None:
+async def test_a_deleted_entry_is_gone_and_counted_off_once(
+    database: StoreDatabase, alice: MemoryScope
+) -> None:
     async with database.begin() as conn:
         first, _ = await save(conn, folded(alice, "one", "two"))
     async with database.begin() as conn:
@@ -164,7 +166,9 @@ async def test_a_deleted_entry_is_gone_and_counted_off_once(database: Database, 
     assert await entry_count(database) == 1
 
 
-async def test_a_text_that_was_deleted_can_be_saved_anew(database: Database, shared: MemoryScope) -> None:
+async def test_a_text_that_was_deleted_can_be_saved_anew(
+    database: StoreDatabase, shared: MemoryScope
+) -> None:
     async with database.begin() as conn:
         (first,) = await save(conn, folded(shared, "Use UTC"))
         await memories.delete_entry(conn, ORGANIZATION, first.memory_id)

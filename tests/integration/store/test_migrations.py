@@ -12,8 +12,9 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from lorebus_domain import policy
 from lorebus_domain.recall import PackReach, Strategy
 from lorebus_store import migrate, settings, tables
-from lorebus_store.database import Database, async_url
-from tests.integration.store.builders import CONFIG, ORGANIZATION
+from lorebus_store.database import async_url
+from tests.integration.store.builders import CONFIG, ORGANIZATION, StoreDatabase
+from tests.support.databases import owner_of
 
 
 def differences(connection: Connection) -> list[Any]:
@@ -36,12 +37,12 @@ async def test_the_migrated_tables_are_those_that_the_code_sees(database_url: st
     assert await compared(database_url) == []
 
 
-async def test_a_table_that_differs_would_be_noticed(database_url: str) -> None:
-    connection = await asyncpg.connect(database_url)
+async def test_a_table_that_differs_would_be_noticed(owner_url: str) -> None:
+    connection = await asyncpg.connect(owner_url)
     await connection.execute("DROP INDEX lorebus.memories_newest")
     await connection.execute("ALTER TABLE lorebus.outbox ALTER COLUMN key DROP NOT NULL")
     await connection.close()
-    assert len(await compared(database_url)) == 2
+    assert len(await compared(owner_url)) == 2
 
 
 async def test_two_migrations_at_once_are_one(empty_database_url: str) -> None:
@@ -51,7 +52,7 @@ async def test_two_migrations_at_once_are_one(empty_database_url: str) -> None:
 
 
 async def test_every_index_says_which_query_it_serves(database_url: str) -> None:
-    connection = await asyncpg.connect(database_url)
+    connection = await asyncpg.connect(owner_of(database_url))
     silent = await connection.fetch(
         """
         SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
@@ -63,7 +64,7 @@ async def test_every_index_says_which_query_it_serves(database_url: str) -> None
     assert [row[0] for row in silent] == []
 
 
-async def test_a_new_config_has_the_settings_of_the_product(database: Database) -> None:
+async def test_a_new_config_has_the_settings_of_the_product(database: StoreDatabase) -> None:
     async with database.read() as conn:
         config = await settings.get_agent_config(conn, ORGANIZATION, CONFIG)
     assert config == settings.ConfigSettings(

@@ -5,9 +5,9 @@ from datetime import date
 from typing import Final
 
 from lorebus_store import model_usage
-from lorebus_store.database import Connection, Database
+from lorebus_store.database import Connection
 from lorebus_store.model_usage import DayUsage
-from tests.integration.store.builders import ORGANIZATION, OTHER_ORGANIZATION
+from tests.integration.store.builders import ORGANIZATION, OTHER_ORGANIZATION, StoreDatabase
 
 MONDAY: Final = date(2026, 3, 2)
 TUESDAY: Final = date(2026, 3, 3)
@@ -21,7 +21,7 @@ async def count(
     )
 
 
-async def test_calls_are_counted_up_to_the_budget_and_not_beyond(database: Database) -> None:
+async def test_calls_are_counted_up_to_the_budget_and_not_beyond(database: StoreDatabase) -> None:
     async with database.begin() as conn:
         counted = [await count(conn) for _ in range(5)]
         used = await model_usage.of_day(conn, ORGANIZATION, MONDAY)
@@ -30,7 +30,7 @@ async def test_calls_are_counted_up_to_the_budget_and_not_beyond(database: Datab
     assert used == DayUsage(calls=3, prompt_tokens=300, completion_tokens=0)
 
 
-async def test_tokens_of_both_kinds_use_up_the_budget(database: Database) -> None:
+async def test_tokens_of_both_kinds_use_up_the_budget(database: StoreDatabase) -> None:
     async with database.begin() as conn:
         assert await count(conn, tokens=600, max_tokens=700)
         await model_usage.add_tokens(conn, ORGANIZATION, MONDAY, prompt_tokens=0, completion_tokens=100)
@@ -39,7 +39,7 @@ async def test_tokens_of_both_kinds_use_up_the_budget(database: Database) -> Non
     assert not refused
 
 
-async def test_what_the_endpoint_counted_takes_the_place_of_the_estimate(database: Database) -> None:
+async def test_what_the_endpoint_counted_takes_the_place_of_the_estimate(database: StoreDatabase) -> None:
     async with database.begin() as conn:
         await count(conn, tokens=500)
         await model_usage.add_tokens(conn, ORGANIZATION, MONDAY, prompt_tokens=-120, completion_tokens=30)
@@ -48,7 +48,7 @@ async def test_what_the_endpoint_counted_takes_the_place_of_the_estimate(databas
     assert used == DayUsage(calls=1, prompt_tokens=380, completion_tokens=30)
 
 
-async def test_a_new_day_and_another_organization_have_budgets_of_their_own(database: Database) -> None:
+async def test_a_new_day_and_another_organization_have_budgets_of_their_own(database: StoreDatabase) -> None:
     async with database.begin() as conn:
         assert await count(conn, max_calls=1)
         assert not await count(conn, max_calls=1)
@@ -58,13 +58,13 @@ async def test_a_new_day_and_another_organization_have_budgets_of_their_own(data
     assert others == DayUsage(0, 0, 0)
 
 
-async def test_a_budget_of_nothing_allows_nothing(database: Database) -> None:
+async def test_a_budget_of_nothing_allows_nothing(database: StoreDatabase) -> None:
     async with database.begin() as conn:
         assert not await count(conn, max_calls=0)
         assert not await count(conn, max_tokens=0)
 
 
-async def test_two_processes_never_both_take_the_last_call(database: Database) -> None:
+async def test_two_processes_never_both_take_the_last_call(database: StoreDatabase) -> None:
     async def take() -> bool:
         async with database.begin() as conn:
             return await count(conn, max_calls=7)

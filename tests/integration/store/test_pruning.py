@@ -6,7 +6,6 @@ from datetime import timedelta
 
 from lorebus_domain.visibility import MemoryScope
 from lorebus_store import memories, pruning
-from lorebus_store.database import Database
 from lorebus_store.statements import Statement
 from tests.integration.store.builders import (
     CONFIG,
@@ -14,6 +13,7 @@ from tests.integration.store.builders import (
     ORGANIZATION,
     OTHER_ORGANIZATION,
     PAIR,
+    StoreDatabase,
     backend_id,
     entry_count,
     eventually,
@@ -26,7 +26,7 @@ from tests.integration.store.builders import (
 )
 
 
-async def fill(database: Database, shared: MemoryScope, alice: MemoryScope) -> None:
+async def fill(database: StoreDatabase, shared: MemoryScope, alice: MemoryScope) -> None:
     async with database.begin() as conn:
         await save(conn, folded(shared, "b low", importance=0.2), at=NOON)
         await save(conn, folded(alice, "a low and old", importance=0.2), at=NOON - timedelta(days=1))
@@ -37,7 +37,7 @@ async def fill(database: Database, shared: MemoryScope, alice: MemoryScope) -> N
 
 
 async def test_the_lowest_go_first_and_the_oldest_among_equals(
-    database: Database, shared: MemoryScope, alice: MemoryScope
+    database: StoreDatabase, shared: MemoryScope, alice: MemoryScope
 ) -> None:
     await fill(database, shared, alice)
     async with database.read() as conn:
@@ -53,7 +53,7 @@ async def test_the_lowest_go_first_and_the_oldest_among_equals(
 
 
 async def test_a_prune_to_what_is_there_deletes_nothing(
-    database: Database, shared: MemoryScope, alice: MemoryScope
+    database: StoreDatabase, shared: MemoryScope, alice: MemoryScope
 ) -> None:
     await fill(database, shared, alice)
     async with database.begin() as conn:
@@ -64,7 +64,7 @@ async def test_a_prune_to_what_is_there_deletes_nothing(
 
 
 async def test_a_prune_to_nothing_deletes_everything(
-    database: Database, shared: MemoryScope, alice: MemoryScope
+    database: StoreDatabase, shared: MemoryScope, alice: MemoryScope
 ) -> None:
     await fill(database, shared, alice)
     async with database.begin() as conn:
@@ -73,14 +73,16 @@ async def test_a_prune_to_nothing_deletes_everything(
     assert await entry_count(database) == 0
 
 
-async def test_entries_that_are_all_equal_go_by_their_ids(database: Database, shared: MemoryScope) -> None:
+async def test_entries_that_are_all_equal_go_by_their_ids(
+    database: StoreDatabase, shared: MemoryScope
+) -> None:
     async with database.begin() as conn:
         saved = await save(conn, folded(shared, *(f"entry {number}" for number in range(25))), at=NOON)
         deleted = await memories.prune_lowest(conn, PAIR, keep=4, chunk=5)
     assert deleted == tuple(sorted(row.memory_id for row in saved)[:21])
 
 
-async def test_a_step_of_a_long_prune_may_be_bounded(database: Database, shared: MemoryScope) -> None:
+async def test_a_step_of_a_long_prune_may_be_bounded(database: StoreDatabase, shared: MemoryScope) -> None:
     async with database.begin() as conn:
         await save(conn, folded(shared, *(f"entry {number}" for number in range(10))), at=NOON)
     steps = []
@@ -92,7 +94,7 @@ async def test_a_step_of_a_long_prune_may_be_bounded(database: Database, shared:
 
 
 async def test_a_prune_waits_for_the_saves_that_are_under_way(
-    database: Database, shared: MemoryScope
+    database: StoreDatabase, shared: MemoryScope
 ) -> None:
     async with database.begin() as conn:
         await save(conn, folded(shared, "low", importance=0.1), at=NOON)
@@ -116,7 +118,7 @@ async def test_a_prune_waits_for_the_saves_that_are_under_way(
     assert await stored_texts(database) == ["high"]
 
 
-async def test_prunes_beside_saves_and_deletes_are_exact_and_never_deadlock(database: Database) -> None:
+async def test_prunes_beside_saves_and_deletes_are_exact_and_never_deadlock(database: StoreDatabase) -> None:
     scopes = [MemoryScope(ORGANIZATION, CONFIG, ref) for ref in (None, "alice")]
     is_saving = True
     deleted_by_prune = 0
@@ -164,7 +166,7 @@ async def test_prunes_beside_saves_and_deletes_are_exact_and_never_deadlock(data
     assert deadlocks == 0
 
 
-async def test_a_prune_walks_one_index_from_its_end(database: Database) -> None:
+async def test_a_prune_walks_one_index_from_its_end(database: StoreDatabase) -> None:
     statements: list[Statement] = [pruning._DELETE_LOWEST, pruning._DELETE_NEXT_LOWEST, pruning._LOWEST]
     async with database.read() as conn:
         plans = [await plan(conn, statement) for statement in statements]

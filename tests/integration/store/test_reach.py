@@ -3,11 +3,12 @@
 from lorebus_domain.recall import PackReach
 from lorebus_domain.visibility import MemoryScope
 from lorebus_store import reach, settings
-from lorebus_store.database import Connection, Database
+from lorebus_store.database import Connection
 from tests.integration.store.builders import (
     ORGANIZATION,
     OTHER_ORGANIZATION,
     PAIR,
+    StoreDatabase,
     folded,
     run_sql,
     save,
@@ -21,7 +22,7 @@ async def in_reach(conn: Connection) -> int:
 
 
 async def test_only_entries_of_a_config_that_reaches_all_are_indexed(
-    database: Database, shared: MemoryScope
+    database: StoreDatabase, shared: MemoryScope
 ) -> None:
     async with database.begin() as conn:
         await save(conn, folded(shared, "one", "two"))
@@ -39,7 +40,9 @@ async def test_only_entries_of_a_config_that_reaches_all_are_indexed(
         assert not await reach.extend(conn, chunk=10)
 
 
-async def test_a_large_config_comes_into_reach_bit_by_bit(database: Database, shared: MemoryScope) -> None:
+async def test_a_large_config_comes_into_reach_bit_by_bit(
+    database: StoreDatabase, shared: MemoryScope
+) -> None:
     async with database.begin() as conn:
         await save(conn, folded(shared, *(f"entry {number}" for number in range(10))))
         # As if it had more entries than are marked at once when the setting changes.
@@ -58,7 +61,9 @@ async def test_a_large_config_comes_into_reach_bit_by_bit(database: Database, sh
     assert marked == [4, 8, 10]
 
 
-async def test_a_config_that_changed_its_mind_is_left_alone(database: Database, shared: MemoryScope) -> None:
+async def test_a_config_that_changed_its_mind_is_left_alone(
+    database: StoreDatabase, shared: MemoryScope
+) -> None:
     async with database.begin() as conn:
         await save(conn, folded(shared, "one"))
         await run_sql(conn, "UPDATE lorebus.agent_configs SET reach_pending = true")

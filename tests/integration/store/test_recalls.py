@@ -4,7 +4,6 @@ from uuid import UUID
 
 from lorebus_domain.visibility import MemoryScope
 from lorebus_store import memories, recalls, sessions
-from lorebus_store.database import Database
 from lorebus_store.recalls import HandedOut, Receipt, ReceiptEntry, RecordedRecall
 from tests.integration.store.builders import (
     CONFIG,
@@ -12,6 +11,7 @@ from tests.integration.store.builders import (
     ORGANIZATION,
     OTHER_ORGANIZATION,
     SESSION,
+    StoreDatabase,
     folded,
     save,
     value,
@@ -43,7 +43,7 @@ def recall(
 
 
 async def test_a_receipt_shows_everything_even_of_entries_that_are_gone(
-    database: Database, alice: MemoryScope
+    database: StoreDatabase, alice: MemoryScope
 ) -> None:
     gone = UUID(int=9)
     async with database.begin() as conn:
@@ -93,7 +93,7 @@ async def test_a_receipt_shows_everything_even_of_entries_that_are_gone(
     )
 
 
-async def test_a_recall_is_recorded_once_and_whole(database: Database) -> None:
+async def test_a_recall_is_recorded_once_and_whole(database: StoreDatabase) -> None:
     first = recall(HandedOut(UUID(int=7), rank=1, importance=0.5))
     other = recall(recall_id=UUID(int=3), pack_id=None)
     changed = recall(HandedOut(UUID(int=8), rank=1, importance=0.5))
@@ -112,7 +112,7 @@ async def test_a_recall_is_recorded_once_and_whole(database: Database) -> None:
 
 
 async def test_a_text_that_was_deleted_is_not_in_the_receipt_any_more(
-    database: Database, alice: MemoryScope
+    database: StoreDatabase, alice: MemoryScope
 ) -> None:
     async with database.begin() as conn:
         (saved,) = await save(conn, folded(alice, "a secret"))

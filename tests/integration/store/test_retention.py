@@ -4,15 +4,23 @@ from datetime import timedelta
 from uuid import UUID
 
 from lorebus_store import idempotency, inbox, retention, runs
-from lorebus_store.database import Database
+from lorebus_store.acting import SystemRole
 from lorebus_store.retention import Swept
-from tests.integration.store.builders import ORGANIZATION, finished_run, initiated_run, plan, run_sql, value
+from tests.integration.store.builders import (
+    ORGANIZATION,
+    StoreDatabase,
+    finished_run,
+    initiated_run,
+    plan,
+    run_sql,
+    value,
+)
 
 MONTH = timedelta(days=30)
 
 
-async def sweep(database: Database, chunk: int = 2) -> Swept:
-    async with database.begin() as conn:
+async def sweep(database: StoreDatabase, chunk: int = 2) -> Swept:
+    async with database.begin(SystemRole.HOUSEKEEPING) as conn:
         return await retention.sweep(
             conn,
             runs_older_than=MONTH,
@@ -23,8 +31,8 @@ async def sweep(database: Database, chunk: int = 2) -> Swept:
         )
 
 
-async def test_what_is_old_goes_bit_by_bit_and_the_rest_stays(database: Database) -> None:
-    async with database.begin() as conn:
+async def test_what_is_old_goes_bit_by_bit_and_the_rest_stays(database: StoreDatabase) -> None:
+    async with database.owner() as conn:
         await runs.record_finished(conn, [finished_run(UUID(int=number)) for number in range(5)])
         await runs.insert_initiated(conn, initiated_run(UUID(int=5)))
         await inbox.claim_events(conn, "labels", [(ORGANIZATION, UUID(int=number)) for number in range(3)])
@@ -61,8 +69,8 @@ async def test_what_is_old_goes_bit_by_bit_and_the_rest_stays(database: Database
     assert left == [UUID(int=4), UUID(int=5)]
 
 
-async def test_a_sweep_walks_the_index_of_what_is_old(database: Database) -> None:
-    async with database.read() as conn:
+async def test_a_sweep_walks_the_index_of_what_is_old(database: StoreDatabase) -> None:
+    async with database.read(SystemRole.HOUSEKEEPING) as conn:
         plans = [
             await plan(conn, statement) for statement in (retention._RUNS, retention._EVENTS, retention._KEYS)
         ]

@@ -9,7 +9,8 @@ import pytest
 
 from lorebus_contracts.workflows import FailureOutput, State, WorkflowType
 from lorebus_store import outbox, runs
-from lorebus_store.database import Connection, Database
+from lorebus_store.acting import SystemRole
+from lorebus_store.database import Connection
 from lorebus_store.run_rows import Failure, FinishedRun, Run, StaleRun, Step
 from tests.integration.store.builders import (
     CONFIG,
@@ -17,6 +18,7 @@ from tests.integration.store.builders import (
     ORGANIZATION,
     OTHER_ORGANIZATION,
     SESSION,
+    StoreDatabase,
     finished_run,
     initiated_run,
     run_sql,
@@ -59,7 +61,7 @@ def steps(run: Run) -> list[str]:
     return [step["state_name"] for step in run.history]
 
 
-async def test_a_finished_run_tells_its_whole_story(database: Database) -> None:
+async def test_a_finished_run_tells_its_whole_story(database: StoreDatabase) -> None:
     async with database.begin() as conn:
         recorded = await runs.record_finished(conn, [finished_run(RUN, state_data='{"saved": 1}')])
         run = await the_run(conn)
@@ -85,7 +87,7 @@ async def test_a_finished_run_tells_its_whole_story(database: Database) -> None:
     assert run.state_name.is_terminal
 
 
-async def test_a_completed_run_is_never_touched_again(database: Database) -> None:
+async def test_a_completed_run_is_never_touched_again(database: StoreDatabase) -> None:
     async with database.begin() as conn:
         await runs.record_finished(conn, [finished_run(RUN, state_data='{"saved": 1}')])
         before = await the_run(conn)
@@ -96,7 +98,7 @@ async def test_a_completed_run_is_never_touched_again(database: Database) -> Non
 
 
 async def test_an_accepted_run_is_completed_with_one_history_and_forgets_its_input(
-    database: Database,
+    database: StoreDatabase,
 ) -> None:
     async with database.begin() as conn:
         assert await runs.insert_initiated(conn, initiated_run(RUN)) == {KEY}
@@ -112,7 +114,7 @@ async def test_an_accepted_run_is_completed_with_one_history_and_forgets_its_inp
     assert pending is None
 
 
-async def test_a_failed_run_says_all_seven_things_and_may_still_complete(database: Database) -> None:
+async def test_a_failed_run_says_all_seven_things_and_may_still_complete(database: StoreDatabase) -> None:
     async with database.begin() as conn:
         await runs.insert_initiated(conn, initiated_run(RUN))
         assert await fail(conn)
@@ -127,13 +129,13 @@ async def test_a_failed_run_says_all_seven_things_and_may_still_complete(databas
     assert completed.state_data == {}
 
 
-async def test_a_run_that_nobody_accepted_can_fail_as_well(database: Database) -> None:
+async def test_a_run_that_nobody_accepted_can_fail_as_well(database: StoreDatabase) -> None:
     async with database.begin() as conn:
         assert await fail(conn)
         assert steps(await the_run(conn)) == ["initiated", "failed"]
 
 
-async def test_two_consumers_of_one_batch_record_each_run_once(database: Database) -> None:
+async def test_two_consumers_of_one_batch_record_each_run_once(database: StoreDatabase) -> None:
     ids = [uuid4() for _ in range(30)]
 
     async def consume(order: list[UUID]) -> int:
@@ -144,7 +146,7 @@ async def test_two_consumers_of_one_batch_record_each_run_once(database: Databas
     assert sorted(recorded) == [0, 0, 30]
 
 
-async def test_known_runs_are_told_with_their_states(database: Database) -> None:
+async def test_known_runs_are_told_with_their_states(database: StoreDatabase) -> None:
     other = (ORGANIZATION, UUID(int=9))
     async with database.begin() as conn:
         await runs.record_finished(conn, [finished_run(RUN)])
@@ -158,7 +160,7 @@ async def test_known_runs_are_told_with_their_states(database: Database) -> None
     assert known == {KEY: State.COMPLETED, other: State.INITIATED}
 
 
-async def test_runs_are_listed_newest_first(database: Database) -> None:
+async def test_runs_are_listed_newest_first(database: StoreDatabase) -> None:
     async with database.begin() as conn:
         for number in range(3):
             await runs.record_finished(conn, [finished_run(UUID(int=number))])
@@ -171,7 +173,7 @@ async def test_runs_are_listed_newest_first(database: Database) -> None:
     assert [run.id.int for run in of_session] == [3, 2, 1, 0]
 
 
-async def test_a_run_that_stays_accepted_is_swept_once_in_a_while(database: Database) -> None:
+async def test_a_run_that_stays_accepted_is_swept_once_in_a_while(database: StoreDatabase) -> None:
     minute = timedelta(minutes=1)
     async with database.begin() as conn:
         await runs.insert_initiated(conn, initiated_run(RUN, pending_input=b"exactly this"))
@@ -189,7 +191,7 @@ async def test_a_run_that_stays_accepted_is_swept_once_in_a_while(database: Data
 
 @pytest.mark.parametrize(("seconds", "swept_again"), [(41, True), (39, False)])
 async def test_a_run_that_was_swept_waits_as_long_again_as_it_has_waited(
-    database: Database, seconds: int, *, swept_again: bool
+    database: StoreDatabase, seconds: int, *, swept_again: bool
 ) -> None:
     async with database.begin() as conn:
         await runs.insert_initiated(conn, initiated_run(RUN))
@@ -203,8 +205,8 @@ async def test_a_run_that_was_swept_waits_as_long_again_as_it_has_waited(
     assert [run.id for run in swept] == ([RUN] if swept_again else [])
 
 
-async def test_nothing_is_swept_while_the_outbox_is_behind(database: Database) -> None:
-    async with database.begin() as conn:
+async def test_nothing_is_swept_while_the_outbox_is_behind(database: StoreDatabase) -> None:
+    async with database.owner() as conn:
         await runs.insert_initiated(conn, initiated_run(RUN))
         await outbox.add(conn, [outbox.OutboxRow(ORGANIZATION, "memory.save-requested", b"key", b"", RUN)])
         await run_sql(conn, "UPDATE lorebus.workflow_runs SET updated_at = now() - interval '1 day'")
@@ -215,11 +217,14 @@ async def test_nothing_is_swept_while_the_outbox_is_behind(database: Database) -
     assert (behind, [run.id for run in in_time]) == ((), [RUN])
 
 
-async def test_two_sweepers_never_get_the_same_run(database: Database) -> None:
+async def test_two_sweepers_never_get_the_same_run(database: StoreDatabase) -> None:
     async with database.begin() as conn:
         await runs.insert_initiated(conn, *(initiated_run(UUID(int=number)) for number in range(10)))
         await run_sql(conn, "UPDATE lorebus.workflow_runs SET updated_at = now() - interval '1 day'")
-    async with database.begin() as first, database.begin() as second:
+    async with (
+        database.begin(SystemRole.HOUSEKEEPING) as first,
+        database.begin(SystemRole.HOUSEKEEPING) as second,
+    ):
         swept = (
             *await runs.stale_initiated(first, timedelta(minutes=1), 5),
             *await runs.stale_initiated(second, timedelta(minutes=1), 50),
@@ -227,7 +232,7 @@ async def test_two_sweepers_never_get_the_same_run(database: Database) -> None:
     assert sorted(run.id.int for run in swept) == list(range(10))
 
 
-async def test_what_a_step_says_is_kept(database: Database) -> None:
+async def test_what_a_step_says_is_kept(database: StoreDatabase) -> None:
     run = finished_run(RUN)
     told = [Step(State.RUN, NOON, json.dumps({"lessons": ['a "quoted" word', "💡"]}))]
     async with database.begin() as conn:

@@ -5,16 +5,22 @@ from uuid import UUID
 
 from lorebus_contracts.workflows import State, WorkflowType
 from lorebus_store import outbox, runs, sampling
-from lorebus_store.database import Database
 from lorebus_store.outbox import OutboxRow
 from lorebus_store.sampling import RunCount
-from tests.integration.store.builders import ORGANIZATION, finished_run, initiated_run, plan, run_sql
+from tests.integration.store.builders import (
+    ORGANIZATION,
+    StoreDatabase,
+    finished_run,
+    initiated_run,
+    plan,
+    run_sql,
+)
 
 WITHIN = timedelta(minutes=5)
 SAVE = WorkflowType.MEMORY_SAVE
 
 
-async def test_runs_are_counted_by_type_and_state_with_the_age_of_the_oldest(database: Database) -> None:
+async def test_runs_are_counted_by_type_and_state_with_the_age_of_the_oldest(database: StoreDatabase) -> None:
     async with database.begin() as conn:
         await runs.insert_initiated(conn, *(initiated_run(UUID(int=number)) for number in (1, 2, 3)))
         await runs.record_finished(conn, [finished_run(UUID(int=number)) for number in (4, 5)])
@@ -31,7 +37,7 @@ async def test_runs_are_counted_by_type_and_state_with_the_age_of_the_oldest(dat
     )
 
 
-async def test_runs_that_ended_long_ago_are_not_counted(database: Database) -> None:
+async def test_runs_that_ended_long_ago_are_not_counted(database: StoreDatabase) -> None:
     async with database.begin() as conn:
         await runs.record_finished(conn, [finished_run(UUID(int=4))])
         await run_sql(conn, "UPDATE lorebus.workflow_runs SET finished_at = now() - interval '301 seconds'")
@@ -39,7 +45,7 @@ async def test_runs_that_ended_long_ago_are_not_counted(database: Database) -> N
         assert await sampling.run_counts(conn, ended_within=WITHIN) == ()
 
 
-async def test_counting_stops_at_its_limit(database: Database) -> None:
+async def test_counting_stops_at_its_limit(database: StoreDatabase) -> None:
     async with database.begin() as conn:
         await runs.insert_initiated(conn, *(initiated_run(UUID(int=number)) for number in range(1, 8)))
         await outbox.add(conn, [OutboxRow(ORGANIZATION, "memory.changed", b"a", b"1", UUID(int=9))] * 7)
@@ -50,7 +56,7 @@ async def test_counting_stops_at_its_limit(database: Database) -> None:
         assert (await outbox.depth(conn, limit=5)).rows == 5
 
 
-async def test_one_looks_at_a_time(database: Database) -> None:
+async def test_one_looks_at_a_time(database: StoreDatabase) -> None:
     async with database.begin() as first, database.begin() as second:
         assert await sampling.try_sampling(first)
         assert not await sampling.try_sampling(second)
@@ -59,7 +65,7 @@ async def test_one_looks_at_a_time(database: Database) -> None:
         assert await sampling.try_sampling(third)
 
 
-async def test_a_look_walks_indexes_only(database: Database) -> None:
+async def test_a_look_walks_indexes_only(database: StoreDatabase) -> None:
     async with database.read() as conn:
         lines = await plan(conn, sampling._RUNS)
 

@@ -9,7 +9,6 @@ from uuid6 import uuid7
 from lorebus_domain.saving import Entry, FoldedEntry, fold, plan_save
 from lorebus_domain.visibility import MemoryScope
 from lorebus_store import memories
-from lorebus_store.database import Database
 from lorebus_store.errors import PermanentError
 from lorebus_store.memories import EntrySource
 from tests.integration.store.builders import (
@@ -19,6 +18,7 @@ from tests.integration.store.builders import (
     OTHER_ORGANIZATION,
     PAIR,
     SESSION,
+    StoreDatabase,
     entry_count,
     folded,
     save,
@@ -28,7 +28,7 @@ from tests.integration.store.builders import (
 
 
 async def test_a_new_entry_is_kept_with_everything_that_is_known_of_it(
-    database: Database, alice: MemoryScope
+    database: StoreDatabase, alice: MemoryScope
 ) -> None:
     source = EntrySource("distill", SESSION, '{"provider": "rules", "version": "1"}')
     async with database.begin() as conn:
@@ -60,7 +60,7 @@ async def test_a_new_entry_is_kept_with_everything_that_is_known_of_it(
 
 
 async def test_a_text_that_is_there_is_reinforced_and_keeps_the_higher_importance(
-    database: Database, shared: MemoryScope
+    database: StoreDatabase, shared: MemoryScope
 ) -> None:
     async with database.begin() as conn:
         (first,) = await save(conn, folded(shared, "Use UTC", importance=0.9))
@@ -76,7 +76,7 @@ async def test_a_text_that_is_there_is_reinforced_and_keeps_the_higher_importanc
 
 
 async def test_a_text_twice_in_one_request_is_one_save_and_one_reinforcement(
-    database: Database, shared: MemoryScope
+    database: StoreDatabase, shared: MemoryScope
 ) -> None:
     async with database.begin() as conn:
         (saved,) = await save(conn, folded(shared, "Use UTC", "use utc"))
@@ -85,7 +85,7 @@ async def test_a_text_twice_in_one_request_is_one_save_and_one_reinforcement(
     assert (saved.inserted, count) == (True, 1)
 
 
-async def test_each_scope_keeps_an_entry_of_its_own(database: Database, shared: MemoryScope) -> None:
+async def test_each_scope_keeps_an_entry_of_its_own(database: StoreDatabase, shared: MemoryScope) -> None:
     scopes = [
         shared,
         MemoryScope(ORGANIZATION, CONFIG, "alice"),
@@ -104,7 +104,7 @@ async def test_each_scope_keeps_an_entry_of_its_own(database: Database, shared: 
 
 
 async def test_the_shared_pool_is_one_scope_though_it_has_no_principal(
-    database: Database, shared: MemoryScope
+    database: StoreDatabase, shared: MemoryScope
 ) -> None:
     for _ in range(3):
         async with database.begin() as conn:
@@ -114,7 +114,7 @@ async def test_the_shared_pool_is_one_scope_though_it_has_no_principal(
 
 @pytest.mark.parametrize("importance", [float("nan"), float("inf"), -0.01, 1.01])
 async def test_an_importance_that_is_none_is_refused_by_the_table_as_well(
-    database: Database, shared: MemoryScope, importance: float
+    database: StoreDatabase, shared: MemoryScope, importance: float
 ) -> None:
     entry = FoldedEntry(
         scope=shared, fingerprint=bytes(32), text="x", importance=importance, occurrences=1, terms=("x",)
@@ -129,7 +129,7 @@ async def test_an_importance_that_is_none_is_refused_by_the_table_as_well(
     assert refused.value.constraint == "memories_importance_in_range"
 
 
-async def test_a_principal_without_a_name_is_refused(database: Database) -> None:
+async def test_a_principal_without_a_name_is_refused(database: StoreDatabase) -> None:
     async def save_it() -> None:
         async with database.begin() as conn:
             await save(conn, folded(MemoryScope(ORGANIZATION, CONFIG, ""), "x"))
@@ -140,7 +140,7 @@ async def test_a_principal_without_a_name_is_refused(database: Database) -> None
 
 
 async def test_fifty_saves_of_one_sentence_at_once_are_one_row(
-    database: Database, shared: MemoryScope
+    database: StoreDatabase, shared: MemoryScope
 ) -> None:
     async def save_it() -> bool:
         async with database.begin() as conn:
@@ -153,7 +153,9 @@ async def test_fifty_saves_of_one_sentence_at_once_are_one_row(
     assert (sum(inserted), count, await entry_count(database)) == (1, 49, 1)
 
 
-async def test_eight_savers_over_the_same_texts_never_deadlock_and_count_exactly(database: Database) -> None:
+async def test_eight_savers_over_the_same_texts_never_deadlock_and_count_exactly(
+    database: StoreDatabase,
+) -> None:
     scopes = [MemoryScope(ORGANIZATION, CONFIG, ref) for ref in (None, "alice", "bob")]
     texts = [f"fact number {number}" for number in range(40)]
     ids = {}
@@ -192,7 +194,7 @@ async def test_eight_savers_over_the_same_texts_never_deadlock_and_count_exactly
     assert (saves, accesses, deadlocks) == (8 * 12 * 20, 8 * 12 * 5, 0)
 
 
-async def test_counters_say_when_a_config_passes_its_cap(database: Database) -> None:
+async def test_counters_say_when_a_config_passes_its_cap(database: StoreDatabase) -> None:
     async with database.begin() as conn:
         (state,) = await memories.add_to_counters(conn, {PAIR: 10_001, (ORGANIZATION, ORGANIZATION): 5})
         assert await memories.add_to_counters(conn, {PAIR: 0}) == ()
@@ -201,7 +203,7 @@ async def test_counters_say_when_a_config_passes_its_cap(database: Database) -> 
 
 
 async def test_what_is_handed_out_is_counted_for_those_that_are_still_there(
-    database: Database, shared: MemoryScope
+    database: StoreDatabase, shared: MemoryScope
 ) -> None:
     async with database.begin() as conn:
         (saved,) = await save(conn, folded(shared, "Use UTC"))

@@ -7,9 +7,16 @@ from uuid import UUID
 import pytest
 
 from lorebus_store import sessions
-from lorebus_store.database import Connection, Database
+from lorebus_store.database import Connection
 from lorebus_store.sessions import ChangedSession, LearntSession, Session, SessionOutcome, SessionRating
-from tests.integration.store.builders import CONFIG, NOON, ORGANIZATION, OTHER_ORGANIZATION, SESSION
+from tests.integration.store.builders import (
+    CONFIG,
+    NOON,
+    ORGANIZATION,
+    OTHER_ORGANIZATION,
+    SESSION,
+    StoreDatabase,
+)
 
 LOW, HIGH = UUID(int=1), UUID(int=2)
 
@@ -40,7 +47,7 @@ async def register(conn: Connection, *, config: UUID = CONFIG, ref: str = "alice
     )
 
 
-async def test_a_registered_session_stays_as_it_is(database: Database) -> None:
+async def test_a_registered_session_stays_as_it_is(database: StoreDatabase) -> None:
     async with database.begin() as conn:
         first = await register(conn)
         second = await register(conn, config=OTHER_ORGANIZATION, ref="bob")
@@ -59,7 +66,9 @@ async def test_a_registered_session_stays_as_it_is(database: Database) -> None:
     assert first.outcome is None
 
 
-async def test_a_registration_replaces_what_events_told_and_keeps_how_it_ended(database: Database) -> None:
+async def test_a_registration_replaces_what_events_told_and_keeps_how_it_ended(
+    database: StoreDatabase,
+) -> None:
     async with database.begin() as conn:
         await sessions.learn(
             conn, [LearntSession(ORGANIZATION, SESSION, OTHER_ORGANIZATION, "end_user", "eve", "x")]
@@ -81,7 +90,7 @@ async def test_a_registration_replaces_what_events_told_and_keeps_how_it_ended(d
     )
 
 
-async def test_events_fill_in_what_nobody_told_yet(database: Database) -> None:
+async def test_events_fill_in_what_nobody_told_yet(database: StoreDatabase) -> None:
     first = LearntSession(ORGANIZATION, SESSION, CONFIG)
     caller = LearntSession(ORGANIZATION, SESSION, CONFIG, "end_user", None)
     task = LearntSession(ORGANIZATION, SESSION, CONFIG, None, None, "deploy")
@@ -101,7 +110,7 @@ async def test_events_fill_in_what_nobody_told_yet(database: Database) -> None:
     "order", list(itertools.permutations([("success", 1, HIGH), ("failed", 1, LOW), ("cancelled", 0, HIGH)]))
 )
 async def test_the_latest_end_wins_in_any_order(
-    database: Database, order: tuple[tuple[str, int, UUID], ...]
+    database: StoreDatabase, order: tuple[tuple[str, int, UUID], ...]
 ) -> None:
     events = [ended(outcome, minutes=minutes, event_id=event_id) for outcome, minutes, event_id in order]
     async with database.begin() as conn:
@@ -113,7 +122,7 @@ async def test_the_latest_end_wins_in_any_order(
     assert together == ()
 
 
-async def test_what_changed_comes_back_with_both_outcome_and_rating(database: Database) -> None:
+async def test_what_changed_comes_back_with_both_outcome_and_rating(database: StoreDatabase) -> None:
     async with database.begin() as conn:
         changes = [
             await sessions.apply_ratings(conn, [rated(0.2), rated(0.9, minutes=1)]),

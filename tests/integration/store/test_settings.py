@@ -6,9 +6,8 @@ import pytest
 
 from lorebus_domain.recall import PackReach, Strategy
 from lorebus_store import settings
-from lorebus_store.database import Database
 from lorebus_store.errors import PermanentError
-from tests.integration.store.builders import CONFIG, ORGANIZATION, OTHER_ORGANIZATION, PAIR
+from tests.integration.store.builders import CONFIG, ORGANIZATION, OTHER_ORGANIZATION, PAIR, StoreDatabase
 
 NEW = settings.ConfigSettings(
     memory_enabled=True,
@@ -21,7 +20,7 @@ NEW = settings.ConfigSettings(
 )
 
 
-async def test_what_is_known_of_many_scopes_comes_at_once(database: Database) -> None:
+async def test_what_is_known_of_many_scopes_comes_at_once(database: StoreDatabase) -> None:
     unknown_config, foreign = (ORGANIZATION, OTHER_ORGANIZATION), (OTHER_ORGANIZATION, CONFIG)
     async with database.read() as conn:
         known = await settings.load_settings(conn, [PAIR, unknown_config, foreign, PAIR])
@@ -33,7 +32,7 @@ async def test_what_is_known_of_many_scopes_comes_at_once(database: Database) ->
     assert (known[foreign].organization_known, known[foreign].config_known) == (False, False)
 
 
-async def test_what_is_left_out_of_a_change_stays(database: Database) -> None:
+async def test_what_is_left_out_of_a_change_stays(database: StoreDatabase) -> None:
     async with database.begin() as conn:
         first = await settings.put_agent_config(
             conn,
@@ -58,7 +57,7 @@ async def test_what_is_left_out_of_a_change_stays(database: Database) -> None:
     assert second == replace(first, memory_top_k=1)
 
 
-async def test_a_new_config_takes_what_is_given_and_the_defaults(database: Database) -> None:
+async def test_a_new_config_takes_what_is_given_and_the_defaults(database: StoreDatabase) -> None:
     async with database.begin() as conn:
         made = await settings.put_agent_config(conn, OTHER_ORGANIZATION, CONFIG, memory_top_k=3)
         other = await settings.get_agent_config(conn, *PAIR)
@@ -67,7 +66,9 @@ async def test_a_new_config_takes_what_is_given_and_the_defaults(database: Datab
 
 
 @pytest.mark.parametrize(("top_k", "max_entries"), [(0, 1), (1_001, 1), (1, -1)])
-async def test_numbers_out_of_range_are_refused(database: Database, top_k: int, max_entries: int) -> None:
+async def test_numbers_out_of_range_are_refused(
+    database: StoreDatabase, top_k: int, max_entries: int
+) -> None:
     async def put() -> None:
         async with database.begin() as conn:
             await settings.put_agent_config(conn, *PAIR, memory_top_k=top_k, memory_max_entries=max_entries)
@@ -76,7 +77,9 @@ async def test_numbers_out_of_range_are_refused(database: Database, top_k: int, 
         await put()
 
 
-async def test_an_organization_keeps_its_model_until_it_is_given_another_or_none(database: Database) -> None:
+async def test_an_organization_keeps_its_model_until_it_is_given_another_or_none(
+    database: StoreDatabase,
+) -> None:
     async with database.begin() as conn:
         answers = [
             await settings.put_organization(conn, ORGANIZATION, model_profile="small"),

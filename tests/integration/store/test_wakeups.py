@@ -3,7 +3,14 @@
 from lorebus_store import outbox
 from lorebus_store.database import Database
 from lorebus_store.wakeups import Wakeups
-from tests.integration.store.builders import DEADLINE_SECONDS, ORGANIZATION, SESSION, eventually, value
+from tests.integration.store.builders import (
+    DEADLINE_SECONDS,
+    ORGANIZATION,
+    SESSION,
+    StoreDatabase,
+    eventually,
+    value,
+)
 
 ROW = outbox.OutboxRow(ORGANIZATION, "memory.changed", b"key", b"payload", SESSION)
 
@@ -17,7 +24,7 @@ async def listening(wakeups: Wakeups) -> None:
     assert await wakeups.wait(DEADLINE_SECONDS)
 
 
-async def test_a_row_in_the_outbox_wakes_at_commit(database: Database) -> None:
+async def test_a_row_in_the_outbox_wakes_at_commit(database: StoreDatabase) -> None:
     async with database.listen(outbox.CHANNEL) as wakeups:
         await listening(wakeups)
         async with database.begin() as conn:
@@ -27,7 +34,7 @@ async def test_a_row_in_the_outbox_wakes_at_commit(database: Database) -> None:
         assert not await wakeups.wait(0.05)
 
 
-async def test_a_writer_may_wake_nobody(database: Database) -> None:
+async def test_a_writer_may_wake_nobody(database: StoreDatabase) -> None:
     async with database.listen(outbox.CHANNEL) as wakeups:
         await listening(wakeups)
         async with database.begin() as conn:
@@ -35,7 +42,7 @@ async def test_a_writer_may_wake_nobody(database: Database) -> None:
         assert not await wakeups.wait(0.05)
 
 
-async def test_a_listener_that_lost_its_connection_listens_again(database: Database) -> None:
+async def test_a_listener_that_lost_its_connection_listens_again(database: StoreDatabase) -> None:
     async with database.listen(outbox.CHANNEL) as wakeups:
         await listening(wakeups)
         async with database.read() as conn:

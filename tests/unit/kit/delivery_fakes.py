@@ -13,6 +13,7 @@ from lorebus_kit.bus import Record
 from lorebus_kit.delivery import Delivery
 from lorebus_kit.subscription import FailureRecorder, Handler, Publisher, Subscription, record_no_failure
 from lorebus_kit.verdicts import Applied, Verdict
+from lorebus_store.acting import ActsFor
 from lorebus_store.database import Connection
 from lorebus_store.errors import TransientError
 from tests.support.events import Scope, prune
@@ -61,7 +62,7 @@ class FakeDatabase:
         self.rolled_back = 0
 
     @asynccontextmanager
-    async def begin(self) -> AsyncIterator[Connection]:
+    async def begin(self, _acts_for: ActsFor) -> AsyncIterator[Connection]:
         if self._errors:
             raise self._errors.pop(0)
         try:

@@ -120,7 +120,16 @@ def test_what_docker_compose_asks_for_is_what_is_to_be_filled_in() -> None:
 
     to_fill_in = set(re.findall("^([A-Z_]+)=$", EXAMPLE.read_text(encoding="utf-8"), re.MULTILINE))
 
-    assert to_fill_in == asked == {"POSTGRES_PASSWORD", "GRAFANA_PASSWORD", "LOREBUS_TOKEN_SECRETS"}
+    assert (
+        to_fill_in
+        == asked
+        == {
+            "POSTGRES_PASSWORD",
+            "POSTGRES_SERVICE_PASSWORD",
+            "GRAFANA_PASSWORD",
+            "LOREBUS_TOKEN_SECRETS",
+        }
+    )
 
 
 def test_what_docker_compose_sets_is_a_setting() -> None:

@@ -11,6 +11,7 @@ from lorebus_kit import metrics
 from lorebus_kit.delivery import DeliveryState
 from lorebus_kit.watch import ConsumerWatch
 from lorebus_store.errors import TransientError
+from lorebus_store.logins import UnheldLoginError
 
 TP = TopicPartition("memory.prune-requested", 0)
 OTHER = TopicPartition("memory.prune-requested", 1)
@@ -21,10 +22,13 @@ class Answers:
     """A database that answers or does not."""
 
     there: bool = True
+    holds_its_login: bool = True
 
     async def ping(self) -> None:
         if not self.there:
             raise TransientError("away")
+        if not self.holds_its_login:
+            raise UnheldLoginError("the login is a superuser")
 
 
 @dataclass
@@ -155,6 +159,15 @@ async def test_a_consumer_that_has_not_joined_is_not_ready(watched: Watched) -> 
     await watched.look()
     watched.watch.consuming = False
     assert watched.ready == ("not yet in its consumer group; joining it",)
+
+
+async def test_a_login_that_row_level_security_does_not_hold_is_said_and_nobody_is_ready(
+    watched: Watched,
+) -> None:
+    watched.watch.consuming = True
+    watched.database.holds_its_login = False
+    await watched.look()
+    assert (watched.live, watched.ready) == ((), ("the login is a superuser",))
 
 
 async def test_the_lag_of_a_partition_that_moved_away_is_no_longer_told(watched: Watched) -> None:

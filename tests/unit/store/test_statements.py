@@ -12,9 +12,9 @@ from lorebus_store.statements import Statement
 # The queues of the system, which serve every organization, and what finds out which organization it is.
 SYSTEM_WIDE = {
     "lorebus_store.database._PING",
-    "lorebus_store.database._SET_TIMEOUTS",
     "lorebus_store.diagnosis._CLOCK",
     "lorebus_store.diagnosis._ROLE",
+    "lorebus_store.diagnosis._UNHELD",
     "lorebus_store.keys._FIND",
     "lorebus_store.leases._CLAIM",
     "lorebus_store.leases._ONE_CLAIM_AT_A_TIME",
