@@ -39,6 +39,8 @@ MCP_EXAMPLE: Final = """Example, in the configuration of an MCP host:
 {"mcpServers": {"lorebus": {"command": "lorebus", "args": ["mcp"], "env":
 
 {"LOREBUS_URL": "https://lorebus.example", "LOREBUS_API_KEY": "lrb_..."}}}}"""
+_SOMEBODY: Final = "463f32b1-1fa6-4027-b185-c5fbc6853560"
+"""An organization of the examples."""
 
 
 def main() -> None:
@@ -46,23 +48,48 @@ def main() -> None:
     app()
 
 
-@app.command()
-def up() -> None:
+@app.command(
+    epilog="""Examples:
+
+lorebus up
+
+LOREBUS_HOME=/var/tmp/try lorebus up --json 2>up.log | jq -r 'select(.event == "ready") | .gateway_url'"""
+)
+def up(
+    *,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="A JSON object a line: `ready` with all addresses, and `ended`; logs go to stderr."
+        ),
+    ] = False,
+) -> None:
     """Keep the whole system up on this machine: PostgreSQL, broker, gateway and four consumers.
 
     Its data is kept in .lorebus/ of the current folder, or where LOREBUS_HOME says. Exit code 3: it runs already.
     """
     from lorebus_ops.up import up as keep_up  # noqa: PLC0415 - Needs the extra `local`.
 
-    raise typer.Exit(keep_up(default_home()))
+    raise typer.Exit(keep_up(default_home(), as_json=as_json))
 
 
-@app.command()
-def demo() -> None:
+@app.command(
+    epilog="""Examples:
+
+lorebus demo
+
+lorebus demo --json | jq '.next_session.loads.pack.memory'"""
+)
+def demo(
+    *,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object with all that is shown: sessions, totals, loads.")
+    ] = False,
+) -> None:
     """Show the main job on real sessions; starts the system if none runs."""
     from lorebus_ops.demo import demo as show  # noqa: PLC0415 - Needs the extra `local`.
 
-    raise typer.Exit(show(default_home()))
+    raise typer.Exit(show(default_home(), as_json=as_json))
 
 
 @app.command(epilog=MCP_EXAMPLE)
@@ -76,6 +103,8 @@ def mcp() -> None:
     LOREBUS_API_KEY acts for an organization, LOREBUS_TOKEN for one agent session.
 
     Give one of the two; with the local stack both may be left out, and its own key is used.
+
+    There is no --json: standard output carries the protocol, which is JSON already, and errors are lines on stderr.
     """
     from lorebus_ops.mcp_stdio import serve  # noqa: PLC0415 - Slow to import.
 
@@ -103,7 +132,13 @@ def migrate(
     bring_up(migrations_database_url or str(database_url), database_url, as_json=as_json)
 
 
-@keys_app.command()
+@keys_app.command(
+    epilog=f"""Examples:
+
+lorebus keys create --organization {_SOMEBODY} --name ci
+
+lorebus keys create --organization {_SOMEBODY} --scope read --json | jq -r .key"""
+)
 def create(
     organization: Annotated[UUID, typer.Option(help="Whose key; an unknown organization becomes known.")],
     name: Annotated[str, typer.Option(help="What people recognize the key by.")] = "cli",
@@ -121,7 +156,7 @@ def create(
     create_api_key(url, organization, name=name, scopes=scope or None, as_json=as_json)
 
 
-@keys_app.command("list")
+@keys_app.command("list", epilog=f"Example: lorebus keys list --organization {_SOMEBODY}")
 def list_(
     organization: Annotated[UUID, typer.Option(help="Whose keys.")],
     database_url: DatabaseUrl = None,
@@ -134,7 +169,9 @@ def list_(
     list_api_keys(database_url or local().database_url, organization, as_json=as_json)
 
 
-@keys_app.command()
+@keys_app.command(
+    epilog=f"Example: lorebus keys revoke 0190a0c5-2f4e-7c1b-9d0e-5a6b7c8d9e0f --organization {_SOMEBODY}"
+)
 def revoke(
     key_id: Annotated[UUID, typer.Argument(help="The key, as `list` shows it.")],
     organization: Annotated[UUID, typer.Option(help="Whose key.")],
@@ -149,15 +186,24 @@ def revoke(
     revoke_api_key(url, organization, key_id, as_json=as_json)
 
 
-@distill_app.command("try")
+@distill_app.command(
+    "try",
+    epilog="""Examples:
+
+lorebus distill try --session session.json --profile small
+
+lorebus distill try --session sessions.jsonl --line 7 --json | jq -r '.lessons[].text'""",
+)
 def try_session(
     session: Annotated[Path, typer.Option(help="A session.ended event as JSON, or a file with one a line.")],
     line: Annotated[int, typer.Option(min=1, help="Which line of such a file.")] = 1,
     profile: Annotated[
         str | None, typer.Option(help="A model of LOREBUS_MODELS; left out, the built-in rules.")
     ] = None,
+    *,
+    as_json: AsJson = False,
 ) -> None:
     """Show the prompt, the answer and the lessons of a session; saves nothing and needs no stack."""
     from lorebus_ops.distill_try import try_distill  # noqa: PLC0415 - Slow to import.
 
-    raise typer.Exit(try_distill(session, line=line, profile=profile))
+    raise typer.Exit(try_distill(session, line=line, profile=profile, as_json=as_json))

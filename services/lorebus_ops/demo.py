@@ -5,6 +5,7 @@ was learnt. Everything on the screen was asked for over HTTP.
 """
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -14,7 +15,10 @@ from rich.console import Console
 from rich.live import Live
 
 from lorebus_contracts.events import SessionEnded
+from lorebus_ops.answers import note, say_json
 from lorebus_ops.demo_ledger import Ledger, SessionStory
+from lorebus_ops.demo_next import next_session
+from lorebus_ops.demo_report import demo_report
 from lorebus_ops.demo_runtime import DemoRuntime, rating_of, real_sessions
 from lorebus_ops.demo_screen import board, show_next_session
 from lorebus_ops.errors import EXIT_FAILED, StackError
@@ -26,21 +30,24 @@ ALL_KNOWN_SECONDS: Final = 90.0
 WATCH_SECONDS: Final = 0.5
 
 
-def demo(folder: Path) -> int:
+def demo(folder: Path, *, as_json: bool = False) -> int:
     """Show the main job on the running stack of this folder, or on one that is started for it; the exit code.
 
-    The last line on standard output is one JSON object with the totals.
+    The last line on standard output is one JSON object with the totals. With `as_json` one object with all that is
+    shown is everything there, and whoever looks at a terminal sees the rest on standard error.
     """
     console = Console(highlight=False)
+    if as_json:
+        console = Console(highlight=False, stderr=True, quiet=not sys.stderr.isatty())
     try:
-        asyncio.run(_demo(folder, console))
+        asyncio.run(_demo(folder, console, as_json=as_json))
     except StackError as error:
-        console.print(f"lorebus: {error}", style="red", markup=False, soft_wrap=True)
+        note(str(error))
         return EXIT_FAILED
     return 0
 
 
-async def _demo(folder: Path, console: Console) -> None:
+async def _demo(folder: Path, console: Console, *, as_json: bool) -> None:
     async with _stack(folder, console) as info, DemoRuntime(info) as runtime:
         sessions = real_sessions()
         ledger = Ledger(runtime)
@@ -54,8 +61,12 @@ async def _demo(folder: Path, console: Console) -> None:
                 await asyncio.gather(watching, return_exceptions=True)
             live.update(board(ledger, len(sessions)))
         console.print()
-        await show_next_session(console, runtime, ledger)
-        console.print_json(data=ledger.totals(), indent=None, highlight=False)
+        following = await next_session(runtime, ledger)
+        show_next_session(console, following)
+        if as_json:
+            say_json(demo_report(ledger, following))
+        else:
+            console.print_json(data=ledger.totals(), indent=None, highlight=False)
 
 
 @asynccontextmanager

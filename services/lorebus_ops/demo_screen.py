@@ -1,8 +1,6 @@
 """What the demo shows: a board that fills while sessions are learnt from, then one user's memory by each strategy."""
 
-from collections import Counter
 from typing import Any, Final
-from uuid import uuid5
 
 from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
@@ -13,10 +11,9 @@ from rich.text import Text
 
 from lorebus_domain.recall import Strategy
 from lorebus_ops.demo_ledger import Ledger, SessionStory
-from lorebus_ops.demo_runtime import DemoRuntime
+from lorebus_ops.demo_next import NextSession
 
 LATEST_SHOWN: Final = 6
-SHOWN_STRATEGIES: Final = (Strategy.LAST_K, Strategy.IMPORTANCE, Strategy.FULL, Strategy.PACK)
 _LABEL_STYLES: Final = {"success": "green", "failed": "red"}
 
 
@@ -31,16 +28,12 @@ def board(ledger: Ledger, expected: int) -> RenderableType:
     )
 
 
-async def show_next_session(console: Console, runtime: DemoRuntime, ledger: Ledger) -> None:
-    """Launch the next session of a user who came back, and show what each strategy hands it."""
-    last = _user_who_came_back(ledger)
-    session = last.session
-    next_uuid = uuid5(session.session_uuid, "demo-next-session:v1")
-    launch = await runtime.launch(session, next_uuid)
-    console.print(Rule(f"the next session of {session.caller.ref}", align="left", style="cyan"))
-    console.print(f"[dim]task:[/] {_line(session.task, 140)}\n", soft_wrap=True)
-    for strategy in SHOWN_STRATEGIES:
-        answer = await runtime.load(next_uuid, launch.token, strategy)
+def show_next_session(console: Console, following: NextSession) -> None:
+    """Show what each strategy handed the next session of a user who came back."""
+    last = following.last
+    console.print(Rule(f"the next session of {last.caller.ref}", align="left", style="cyan"))
+    console.print(f"[dim]task:[/] {_line(last.task, 140)}\n", soft_wrap=True)
+    for strategy, answer in following.loads.items():
         title = f"{strategy} · {answer['count']} entries"
         console.print(Panel(Text(answer["memory"]), title=title, title_align="left", border_style="cyan"))
         if strategy is Strategy.PACK:
@@ -90,18 +83,6 @@ def _learnt(story: SessionStory) -> str:
         return str(skipped)
     save = story.save["state_data"]
     return f"{save['saved']} new, {save['reinforced']} confirmed"
-
-
-def _user_who_came_back(ledger: Ledger) -> SessionStory:
-    """The last session of the user with more than one session of whom most was learnt."""
-    visits = Counter(story.session.caller.ref for story in ledger.stories if story.session.caller.ref)
-    learnt: Counter[str] = Counter()
-    for story in ledger.stories:
-        ref = story.session.caller.ref
-        if ref is not None and visits[ref] > 1 and story.save:
-            learnt[ref] += story.save["state_data"]["saved"]
-    name, _ = max(learnt.items(), key=lambda item: (item[1], item[0]))
-    return next(story for story in reversed(ledger.stories) if story.session.caller.ref == name)
 
 
 def _score_parts(answer: dict[str, Any]) -> Table:

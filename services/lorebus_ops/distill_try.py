@@ -21,6 +21,7 @@ from lorebus_kit.providers.errors import ProviderRefusedError
 from lorebus_kit.providers.preview import Preview, preview
 from lorebus_kit.providers.usage import ModelSettings, UnkeptUsage
 from lorebus_kit.settings import EXIT_BAD_SETTINGS
+from lorebus_ops.answers import say_json
 from lorebus_ops.errors import EXIT_FAILED
 
 _OF_SESSION: Final = ("outcome", "task", "trace")
@@ -31,7 +32,7 @@ class TryError(Exception):
     """The session cannot be tried; the text says why."""
 
 
-def try_distill(path: Path, *, line: int, profile: str | None) -> int:
+def try_distill(path: Path, *, line: int, profile: str | None, as_json: bool = False) -> int:
     """Print prompt, answer and lessons of the session on this line (from 1) of the file; gives the exit code."""
     try:
         settings = ModelSettings()
@@ -45,7 +46,10 @@ def try_distill(path: Path, *, line: int, profile: str | None) -> int:
     except (TryError, ProviderRefusedError) as error:
         sys.stderr.write(f"lorebus: {error}\n")
         return EXIT_FAILED
-    sys.stdout.write("".join(f"{told}\n" for told in _told(made)))
+    if as_json:
+        say_json(_document(made))
+    else:
+        sys.stdout.write("".join(f"{told}\n" for told in _told(made)))
     return EXIT_FAILED if made.failure_reason else 0
 
 
@@ -92,6 +96,26 @@ async def _preview(settings: ModelSettings, session: PreviewBody, profile: str |
         )
     finally:
         await providers.close()
+
+
+def _document(made: Preview) -> dict[str, object]:
+    """`prompt` is null where no model was asked, `cost` where none answered."""
+    return {
+        "provider": made.provider,
+        "version": made.version,
+        "prompt": made.transcript.prompt,
+        "answers": made.transcript.answers,
+        "lessons": [
+            {"text": one.lesson.text, "importance": one.lesson.importance, "held_for": one.held_for}
+            for one in made.lessons
+        ],
+        "skipped_reason": made.skipped_reason,
+        "failure_reason": made.failure_reason,
+        "error": made.error,
+        "redacted": made.redacted,
+        "dropped_calls": made.dropped_calls,
+        "cost": None if made.distilled is None else made.distilled.cost,
+    }
 
 
 def _told(made: Preview) -> Iterator[str]:

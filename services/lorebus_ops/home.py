@@ -54,6 +54,7 @@ class Home:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.info_path = folder / "local.json"
+        self.key_path = folder / "api.key"
         self.log_path = folder / "log" / "lorebus.log"
         self._lock_path = folder / "lock"
 

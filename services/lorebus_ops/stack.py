@@ -165,7 +165,7 @@ class LocalStack:
         from lorebus_ops.preparing import prepare_database  # noqa: PLC0415 - Loaded by now.
 
         with self._step("migrations"):
-            return await prepare_database(owner_url, service_url, self.home.folder / "api.key")
+            return await prepare_database(owner_url, service_url, self.home.key_path)
 
     async def _make_topics(self, servers: str) -> str:
         from lorebus_ops.preparing import prepare_broker  # noqa: PLC0415 - Loaded by now.

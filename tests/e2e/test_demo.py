@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -28,10 +29,10 @@ TOTALS: Final = {
 
 
 @asynccontextmanager
-async def demo(home: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+async def demo(home: Path, *words: str) -> AsyncIterator[asyncio.subprocess.Process]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LOREBUS_")}
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "lorebus_ops", "demo"),
+        *(sys.executable, "-m", "lorebus_ops", "demo", *words),
         env=environment | {"LOREBUS_HOME": str(home)},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
@@ -110,3 +111,20 @@ async def test_killing_each_service_during_the_demo_changes_no_total(tmp_path: P
     log = (home / "log" / "lorebus.log").read_text()
     OUTPUTS.search("the log of the demo's system", log)
     assert log.count("starting it again") == 5
+
+
+@pytest.mark.timeout(240)
+async def test_with_json_the_demo_says_nothing_but_one_object(tmp_path: Path) -> None:
+    async with demo(tmp_path / "home", "--json") as process:
+        output, _ = await process.communicate()
+
+    told = json.loads(output)
+    loads = told["next_session"]["loads"]
+    assert process.returncode == 0
+    assert told["totals"] == TOTALS
+    assert sum(one["saved"] for one in told["sessions"]) == 43
+    assert Counter(one["label"] for one in told["sessions"]) == {"failed": 25, "success": 18}
+    assert list(loads) == ["last_k", "importance", "full", "pack"]
+    assert loads["pack"]["memory"].startswith("## Recalled memory (ranked for this task)")
+    assert loads["full"]["count"] == loads["full"]["memory"].count("\n---\n") + 1
+    assert b"lrb_" not in output

@@ -65,6 +65,34 @@ async def test_the_rules_are_tried_on_one_line_of_many() -> None:
     )
 
 
+async def test_with_json_a_try_is_one_object(tmp_path: Path) -> None:
+    path = tmp_path / "session.json"
+    path.write_text(json.dumps(SESSION))
+
+    async with model_server(
+        otherwise=says(lessons("Check the balance.", "Operator: raise the limit."))
+    ) as server:
+        code, output, errors = await try_distill(
+            "--session", str(path), "--profile", "m", "--json", models={"m": server.profile()}
+        )
+    _, by_rules, _ = await try_distill("--session", str(REAL_SESSIONS), "--line", "7", "--json")
+
+    told = json.loads(output)
+    assert (code, errors) == (0, "")
+    assert (told["provider"], told["version"], told["prompt"]["version"]) == ("openai", "1", "1")
+    assert "output: Error: balance too low" in told["prompt"]["user"].splitlines()
+    assert len(told["answers"]) == 1
+    assert told["lessons"] == [
+        {"text": "Check the balance.", "importance": 0.5, "held_for": None},
+        {"text": "Operator: raise the limit.", "importance": 0.5, "held_for": "operator_instruction"},
+    ]
+    assert (told["cost"]["model"], told["cost"]["prompt_tokens"]) == ("tiny-instruct", 700)
+    assert (told["failure_reason"], told["skipped_reason"]) == (None, None)
+    rules = json.loads(by_rules)
+    assert (rules["provider"], rules["prompt"], rules["cost"]) == ("trace-rules", None, None)
+    assert [one["importance"] for one in rules["lessons"]] == [0.3]
+
+
 async def test_a_model_that_fails_is_told_of_with_what_it_was_asked(tmp_path: Path) -> None:
     path = tmp_path / "session.json"
     path.write_text(json.dumps(SESSION))
