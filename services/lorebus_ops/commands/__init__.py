@@ -8,7 +8,7 @@ from typing import Final
 
 import typer
 
-from lorebus_ops.commands import dlq, doctor, lag, memory, runs, tail, topics
+from lorebus_ops.commands import bench, dlq, doctor, lag, memory, runs, tail, topics
 
 GROUPS: Final[Mapping[str, typer.Typer]] = {
     "topics": topics.app,
@@ -20,5 +20,6 @@ COMMANDS: Final[Mapping[str, tuple[Callable[..., None], str]]] = {
     "doctor": (doctor.doctor, doctor.EXAMPLES),
     "lag": (lag.lag, lag.EXAMPLES),
     "tail": (tail.tail, tail.EXAMPLES),
+    "bench": (bench.bench, bench.EXAMPLES),
 }
 """Commands that stand by themselves, each with the examples below its help."""
