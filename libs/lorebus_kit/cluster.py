@@ -13,6 +13,7 @@ from typing import Final
 
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import KafkaError
 
 from lorebus_kit.guarded_consumer import GuardedConsumer
@@ -65,6 +66,24 @@ async def administering(bootstrap_servers: str) -> AsyncIterator[AIOKafkaAdminCl
         finally:
             with contextlib.suppress(KafkaError, OSError):
                 await admin.close()
+
+
+async def brokers_told(bootstrap_servers: str) -> tuple[tuple[str, int], ...]:
+    """Host and port of each broker to which the first that answers sends its clients; none of them is asked.
+
+    Raises:
+        BrokerAwayError: as `broker_errors`.
+    """
+    with broker_errors(bootstrap_servers):
+        client = AIOKafkaClient(
+            bootstrap_servers=bootstrap_servers, request_timeout_ms=int(ANSWER_SECONDS * 1000)
+        )
+        try:
+            async with asyncio.timeout(2 * ANSWER_SECONDS):
+                await client.bootstrap()
+            return tuple((broker.host, broker.port) for broker in client.cluster.brokers())
+        finally:
+            await client.close()
 
 
 async def topics_there(admin: AIOKafkaAdminClient) -> Mapping[str, TopicForm]:

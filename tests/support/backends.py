@@ -14,6 +14,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -102,13 +103,16 @@ def embedded_postgres() -> Iterator[str]:
 
 
 @contextmanager
-def embedded_broker() -> Iterator[str]:
-    """A broker with nothing in it."""
+def embedded_broker(*, advertised: str | None = None) -> Iterator[str]:
+    """A broker with nothing in it; one that sends its clients elsewhere, if it is to."""
+
+    def program(port: int) -> Program:
+        usual = broker_program(port)
+        return usual if advertised is None else replace(usual, argv=(*usual.argv[:-1], advertised))
+
     with (
         tempfile.TemporaryDirectory(prefix="lorebus-broker-") as folder,
-        _on_free_port(
-            broker_program, lambda _child, port: accepts_connections(port), Path(folder) / "log"
-        ) as port,
+        _on_free_port(program, lambda _child, port: accepts_connections(port), Path(folder) / "log") as port,
     ):
         yield bootstrap_servers(port)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
-from lorebus_kit.cluster import BrokerAwayError, administering
+from lorebus_kit.cluster import BrokerAwayError, brokers_told
 from lorebus_kit.topic_state import TopicFault, TopicFaultKind, WantedTopics, topic_faults
 from lorebus_ops.checkup.finding import Finding, good, skipped, unreachable, wrong
 
@@ -16,9 +16,8 @@ CONNECT_SECONDS: Final = 5.0
 async def check_broker(bootstrap_servers: str, wanted: WantedTopics) -> tuple[Finding, ...]:
     """What is wrong with the broker and its topics."""
     try:
-        async with administering(bootstrap_servers) as admin:
-            cluster = await admin.describe_cluster()
-        brokers = [(broker["host"], int(broker["port"])) for broker in cluster["brokers"]]
+        # Who is asked anything else is asked at these addresses, and would only be found away.
+        brokers = await brokers_told(bootstrap_servers)
         deaf = [f"{host}:{port}" for host, port in brokers if not await _answers(host, port)]
         if deaf:
             return (_advertised(bootstrap_servers, deaf), _not_looked_at())

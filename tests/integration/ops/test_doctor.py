@@ -12,6 +12,7 @@ import pytest
 from lorebus_ops.checkup.database import check_database
 from lorebus_ops.ports import free_port
 from lorebus_store.migrate import upgrade
+from tests.support.backends import embedded_broker
 from tests.support.commands import Answer, Shell, shell
 from tests.support.databases import execute
 
@@ -105,6 +106,21 @@ async def test_a_broker_that_is_away_is_named_with_its_address(patient: Patient)
 
     assert (answer.code, causes(answer)) == (3, [("broker", "away")])
     assert f"127.0.0.1:{port}" in told(answer, "broker")
+
+
+async def test_a_broker_that_sends_its_clients_to_where_nobody_answers_is_named_with_both_addresses(
+    patient: Patient,
+) -> None:
+    port = free_port()
+    with embedded_broker(advertised=f"tcp://127.0.0.1:{port}") as servers:
+        answer = await patient.examined(LOREBUS_BOOTSTRAP_SERVERS=servers)
+
+    finding = next(one for one in answer.json["findings"] if one["check"] == "broker")
+    assert (answer.code, causes(answer)) == (3, [("broker", "advertised_address")])
+    assert finding["says"] == (
+        f"the broker at {servers} sends its clients to 127.0.0.1:{port}, where nobody answers"
+    )
+    assert finding["remedy"] == "set its advertised.listeners to addresses that can be reached from here"
 
 
 async def test_missing_topics_are_named(patient: Patient) -> None:
