@@ -2,6 +2,7 @@
 
 The rules that must not break:
 - Nothing of a subject that was erased goes on the bus again, and nothing that no consumer could read.
+- Nothing is replayed only to be lost: an event of an agent config that nobody has made known completes without effect.
 - A letter is marked as replayed only once the broker has its record; in between, it may be replayed twice, which its
   event_id makes harmless.
 """
@@ -11,13 +12,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from lorebus_contracts.events import Event
 from lorebus_kit.bus import Record
 from lorebus_kit.dead_letters import HEADER_PREFIX
 from lorebus_kit.erased import erased_events
 from lorebus_kit.letters import Handled, Letter, header_fault, mark_record
 from lorebus_kit.subscription import Publisher, Transactions
+from lorebus_store import settings
 from lorebus_store.acting import Tenants
 from lorebus_store.errors import TransientError
+from lorebus_store.locks import ConfigPair
 
 REPLAYED_FROM: Final = HEADER_PREFIX + "replayed-from"
 """Header of a replayed record: the place of its letter. Should it be set aside again, the letter keeps it."""
@@ -27,6 +31,7 @@ class Refusal(StrEnum):
     """Why a letter is not replayed."""
 
     ERASED = "erased"
+    UNKNOWN_CONFIG = "unknown_config"
     UNREADABLE = "unreadable"
     BAD_HEADER = "bad_header"
 
@@ -49,8 +54,17 @@ async def decide(letters: Sequence[Letter], database: Transactions) -> tuple[Dec
     tenants = Tenants.of_all(event.organization_uuid for event in events)
     async with database.begin(tenants) as connection:
         erased = await erased_events(connection, events)
+        known = await settings.load_settings(connection, {_pair(event) for event in events})
+    lost = {
+        event.event_id
+        for event in events
+        if known[_pair(event)].organization_known and not known[_pair(event)].config_known
+    }
     return tuple(
-        Decision(letter, _refusal(letter, is_erased=letter.event_id in erased)) for letter in letters
+        Decision(
+            letter, _refusal(letter, is_erased=letter.event_id in erased, is_lost=letter.event_id in lost)
+        )
+        for letter in letters
     )
 
 
@@ -79,9 +93,15 @@ async def mark(
     return tuple(await bus.publish_all([mark_record(letter.place, handled) for letter in letters]))
 
 
-def _refusal(letter: Letter, *, is_erased: bool) -> Refusal | None:
+def _pair(event: Event) -> ConfigPair:
+    return (event.organization_uuid, event.agent_config_uuid)
+
+
+def _refusal(letter: Letter, *, is_erased: bool, is_lost: bool) -> Refusal | None:
     if is_erased:
         return Refusal.ERASED
     if letter.event is None:
         return Refusal.UNREADABLE
-    return Refusal.BAD_HEADER if header_fault(letter.headers) else None
+    if header_fault(letter.headers):
+        return Refusal.BAD_HEADER
+    return Refusal.UNKNOWN_CONFIG if is_lost else None

@@ -6,6 +6,7 @@ The rule that must not break: an event is a run's own only by the id that makes 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
+from uuid import UUID
 
 from lorebus_contracts.events import Event, PruneRequested, SaveRequested, SessionEnded
 from lorebus_contracts.topics import DISTILL_GROUP, PRUNE_GROUP, SAVE_GROUP
@@ -56,6 +57,14 @@ async def event_of_run(bootstrap_servers: str, run: Run, *, prefix: str = "") ->
     return await _in_topic(bootstrap_servers, run, model, prefix)
 
 
+def run_of_letter(letter: Letter) -> UUID | None:
+    """The id of the run that the record would carry out; None where it carries out none, or cannot be read."""
+    carries_out = (letter.dead.origin, letter.dead.group) in {
+        (model.topic, group) for model, group in _SOURCES.values()
+    }
+    return None if letter.event is None or not carries_out else _run_id(letter.event)
+
+
 async def _in_topic(servers: str, run: Run, model: type[Event], prefix: str) -> RunEvent | None:
     name = str(run.session_uuid if model is SessionEnded else run.id).encode()
     there = (await partitions_of(servers)).get(prefix + model.topic.name, ())
@@ -78,5 +87,8 @@ def _parsed(model: type[Event], value: bytes, name: bytes) -> Event | None:
 
 
 def _is_of(event: Event, run: Run) -> bool:
-    run_id = distill_run_id(event.session_uuid) if isinstance(event, SessionEnded) else event.event_id
-    return event.organization_uuid == run.organization_uuid and run_id == run.id
+    return event.organization_uuid == run.organization_uuid and _run_id(event) == run.id
+
+
+def _run_id(event: Event) -> UUID:
+    return distill_run_id(event.session_uuid) if isinstance(event, SessionEnded) else event.event_id

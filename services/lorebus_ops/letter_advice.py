@@ -8,7 +8,8 @@ from lorebus_kit.letters import Letter, header_fault
 _OF_REJECTIONS: Final[Mapping[str, str]] = {
     "unknown_organization": (
         "No organization has this UUID here. Where it should have: make it known with"
-        " `lorebus keys create --organization {organization}`, then replay. Where not: the sender names a wrong one;"
+        " `lorebus keys create --organization {organization}`, and its agent config with that key: `PUT"
+        " /api/app/agents/configs/{config}` with the body {{}}. Then replay. Where not: the sender names a wrong one;"
         " drop the letter."
     ),
     "session_mismatch": (
@@ -51,5 +52,6 @@ def advice_on(letter: Letter) -> str:
     if error_type == "RejectedError":
         reason = letter.told.get("error-text", "")
         known = _OF_REJECTIONS.get(reason, "The event can never be handled as it is: {reason}.")
-        return known.format(organization=letter.organization_uuid, reason=reason)
+        config = letter.event.agent_config_uuid
+        return known.format(organization=letter.organization_uuid, config=config, reason=reason)
     return _OF_ERRORS.get(error_type, _UNKNOWN).format(error_type=error_type)

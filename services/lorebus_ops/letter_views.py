@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from lorebus_kit.letter_box import FoundLetter, FoundLetters, find_letters
 from lorebus_kit.letters import Letter, header_fault
+from lorebus_kit.run_events import run_of_letter
 from lorebus_ops.answers import ago, carried_out, note, say, say_fields, say_json, say_table
 from lorebus_ops.errors import RefusedError
 from lorebus_ops.letter_advice import advice_on
@@ -85,6 +86,7 @@ def _details(letter: Letter) -> dict[str, object]:
         "origin": "/".join(
             letter.told.get(f"origin-{part}", "?") for part in ("topic", "partition", "offset")
         ),
+        "workflow_id": run_of_letter(letter),
         "agent_config_uuid": None if event is None else event.agent_config_uuid,
         "session_uuid": getattr(event, "session_uuid", None),
         "occurred_at": None if event is None else event.occurred_at,

@@ -22,6 +22,9 @@ LETTERS_AT_ONCE: Final = 100
 
 _REFUSALS: Final = {
     Refusal.ERASED: "it is about somebody, or a session, that was erased",
+    Refusal.UNKNOWN_CONFIG: (
+        "nobody has made its agent config known, so it would complete without effect: see `lorebus dlq show`"
+    ),
     Refusal.UNREADABLE: "no consumer could read it: see `lorebus dlq show`",
     Refusal.BAD_HEADER: "no consumer could read its headers: see `lorebus dlq show`",
 }

@@ -2,20 +2,20 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
-from lorebus_contracts.topics import SAVE_GROUP, SAVE_REQUESTED
-from lorebus_store import erasing, erasures, locks
-from lorebus_store.erasures import Counts, Erasure, Subject
+from lorebus_contracts.topics import DISTILL_GROUP, LABELS_GROUP, SAVE_GROUP, SAVE_REQUESTED
+from lorebus_kit.run_ids import distill_run_id
+from lorebus_store.erasures import Subject
+from lorebus_store.settings import put_organization
 from tests.support.commands import Shell, shell
 from tests.support.databases import ArrangedDatabase
-from tests.support.events import Scope, end_user, new_scope, save
+from tests.support.erased import erase, traces
+from tests.support.events import end_user, ended, new_scope, save
 from tests.support.letters import leave_letter
-from tests.support.memory import entries_of, find_run, known_scope
+from tests.support.memory import ended_run, entries_of, find_run, known_scope
 from tests.support.running import running
 from tests.support.waiting import eventually
 from tests.support.wire import Wire
@@ -48,19 +48,6 @@ async def desk(database_url: str, bootstrap_servers: str, topics: str, tmp_path:
     await database.dispose()
 
 
-async def erase(database: ArrangedDatabase, scope: Scope, principal: str) -> None:
-    """Erase a principal as the gateway does."""
-    at, subject = datetime.now(UTC), Subject.principal(principal)
-    async with database.begin() as connection:
-        await locks.lock_organization(connection, scope.organization_uuid)
-        await erasing.erase(connection, erasing.Wish(scope.organization_uuid, subject), at=at)
-        marker = Erasure(
-            *(scope.organization_uuid, uuid4(), subject.kind, subject.hashed(scope.organization_uuid), None),
-            *(at, Counts()),
-        )
-        await erasures.record(connection, marker)
-
-
 async def test_a_letter_is_listed_by_its_conditions_and_shown_without_its_text(desk: Desk) -> None:
     scope = new_scope()
     event = save(scope, "the cat is called Schnurri")
@@ -86,7 +73,7 @@ async def test_what_is_about_somebody_who_was_erased_is_not_replayed(desk: Desk)
     scope = await known_scope(desk.database)
     await leave_letter(desk.wire, save(scope, "bob's", caller=end_user("bob")), SAVE_GROUP)
     await leave_letter(desk.wire, save(scope, "ann's", caller=end_user("ann")), SAVE_GROUP)
-    await erase(desk.database, scope, "bob")
+    await erase(desk.database, scope.organization_uuid, Subject.principal("bob"))
 
     answer = await desk.shell.lorebus("dlq", "replay", "--all", "--yes", "--json")
 
@@ -96,6 +83,72 @@ async def test_what_is_about_somebody_who_was_erased_is_not_replayed(desk: Desk)
         "it is about somebody, or a session, that was erased"
     ]
     assert [b"ann's" in (record.value or b"") for record in sent] == [True]
+
+
+async def test_however_a_letter_of_somebody_who_was_erased_is_replayed_nothing_of_it_comes_back(
+    desk: Desk, database_url: str, bootstrap_servers: str, topics: str
+) -> None:
+    scope = await known_scope(desk.database)
+    event = save(scope, "Schnurri is the cat of ann-4711", caller=end_user("ann-4711"))
+    await leave_letter(desk.wire, event, SAVE_GROUP)
+    await erase(desk.database, scope.organization_uuid, Subject.principal("ann-4711"))
+    (letter,) = await desk.waiting()
+
+    async with running("save", database_url=database_url, bootstrap_servers=bootstrap_servers, topics=topics):
+        shown = await desk.shell.lorebus("dlq", "show", letter["letter"])
+        by_place = await desk.shell.lorebus("dlq", "replay", letter["letter"], "--yes")
+        # As somebody does who copies records with a tool of Kafka's.
+        await desk.wire.send(event)
+        run = await ended_run(desk.database, scope, event.event_id)
+        await desk.wire.settled(SAVE_GROUP, SAVE_REQUESTED)
+        dropped = await desk.shell.lorebus("dlq", "drop", letter["letter"], "--yes")
+
+    assert (shown.code, by_place.code, dropped.code) == (0, 1, 0)
+    assert "Schnurri" not in shown.output
+    assert (run.state_name, run.state_data["skipped_reason"]) == ("completed", "erased")
+    assert await entries_of(desk.database, scope) == ()
+    assert await traces(desk.database, "Schnurri", "ann-4711") == []
+    assert await desk.waiting() == []
+
+
+async def test_a_letter_that_would_be_lost_by_its_replay_is_kept_until_its_agent_config_is_known(
+    desk: Desk,
+) -> None:
+    scope = new_scope()
+    event = save(scope, "ask before you change a seat")
+    await leave_letter(desk.wire, event, SAVE_GROUP)
+    (letter,) = await desk.waiting()
+    shown = await desk.shell.lorebus("dlq", "show", letter["letter"], "--json")
+    async with desk.database.begin() as connection:
+        await put_organization(connection, scope.organization_uuid)
+
+    too_early = await desk.shell.lorebus("dlq", "replay", letter["letter"], "--yes", "--json")
+    still_waiting = await desk.waiting()
+    await known_scope(desk.database, scope=scope)
+    replayed = await desk.shell.lorebus("dlq", "replay", letter["letter"], "--yes", "--json")
+
+    assert shown.json["workflow_id"] == str(event.event_id)
+    assert f"PUT /api/app/agents/configs/{scope.agent_config_uuid}" in shown.json["advice"]
+    assert (too_early.code, too_early.json["replayed"]) == (1, [])
+    assert "nobody has made its agent config known" in too_early.json["not"][0]["why"]
+    assert still_waiting == [letter]
+    assert (replayed.code, replayed.json["replayed"]) == (0, [letter["letter"]])
+
+
+async def test_the_letter_of_a_sessions_end_names_the_distill_that_it_would_start(desk: Desk) -> None:
+    event = ended(new_scope())
+    await leave_letter(desk.wire, event, DISTILL_GROUP)
+    await leave_letter(desk.wire, event, LABELS_GROUP)
+
+    shown = {
+        one["group"]: (await desk.shell.lorebus("dlq", "show", one["letter"], "--json")).json["workflow_id"]
+        for one in await desk.waiting()
+    }
+
+    assert shown == {
+        "lorebus.distill": str(distill_run_id(event.session_uuid)),
+        "lorebus.labels": None,
+    }
 
 
 async def test_a_letter_that_no_consumer_could_read_is_not_replayed_but_dropped(desk: Desk) -> None:

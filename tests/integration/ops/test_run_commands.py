@@ -13,10 +13,12 @@ from lorebus_contracts.topics import SAVE_GROUP, SAVE_REQUESTED
 from lorebus_contracts.workflows import State, WorkflowType
 from lorebus_kit.run_ids import distill_run_id
 from lorebus_store import runs
+from lorebus_store.erasures import Subject
 from lorebus_store.run_rows import DEAD_LETTERED, Failure, Run
 from tests.support.commands import Shell, shell
 from tests.support.databases import ArrangedDatabase, execute
-from tests.support.events import Scope, ended, prune, save
+from tests.support.erased import erase
+from tests.support.events import Scope, end_user, ended, prune, save
 from tests.support.letters import leave_letter
 from tests.support.memory import find_run, known_scope
 from tests.support.wire import Wire
@@ -144,3 +146,31 @@ async def test_a_run_is_not_retried_without_its_event_or_where_that_would_do_mor
     assert (without.code, too_much.code) == (1, 1)
     assert "the event of this run is no longer on the bus" in without.errors
     assert "it would also take what was saved since" in too_much.errors
+
+
+async def test_a_run_of_somebody_who_was_erased_is_not_retried_and_nothing_of_it_is_sent(desk: Desk) -> None:
+    event = save(desk.scope, "ann's cat is called Schnurri", caller=end_user("ann"))
+    await desk.failed(WorkflowType.MEMORY_SAVE, event.event_id, event)
+    await leave_letter(desk.wire, event, SAVE_GROUP)
+    await erase(desk.database, desk.scope.organization_uuid, Subject.principal("ann"))
+
+    answer = await desk.shell.lorebus("runs", "retry", str(event.event_id))
+
+    assert (answer.code, answer.output) == (1, "")
+    assert "whom this run is about was erased" in answer.errors
+    assert await desk.wire.read(SAVE_REQUESTED.name) == []
+    assert (await desk.run(event.event_id)).state_name == State.FAILED
+
+
+async def test_a_distill_of_a_session_that_was_erased_is_not_made_due_again(desk: Desk) -> None:
+    event = ended(desk.scope)
+    run_id = distill_run_id(event.session_uuid)
+    await desk.failed(WorkflowType.MEMORY_DISTILL, run_id, event, reason="unreadable_answer")
+    await desk.wire.send(event)
+    await erase(desk.database, desk.scope.organization_uuid, Subject.session(event.session_uuid))
+
+    answer = await desk.shell.lorebus("runs", "retry", str(run_id))
+
+    assert (answer.code, answer.output) == (1, "")
+    assert "was erased" in answer.errors
+    assert (await desk.run(run_id)).state_name == State.FAILED
