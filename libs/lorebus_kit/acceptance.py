@@ -57,10 +57,11 @@ class Bus(Protocol):
 
 
 class _Waiting(NamedTuple):
-    """An event that nobody has taken yet, its bytes, and why the bus has not, if it was asked."""
+    """An event that nobody has taken yet, its bytes, its trace, and why the bus has not taken it, if it was asked."""
 
     event: Event
     value: bytes
+    traceparent: str | None
     error: TransientError | None = None
 
 
@@ -99,16 +100,23 @@ class Acceptor:
         """
         await self.accept_all((event,))
 
-    async def accept_all(self, events: Sequence[Event], encoded: Sequence[bytes] | None = None) -> None:
+    async def accept_all(
+        self,
+        events: Sequence[Event],
+        encoded: Sequence[bytes] | None = None,
+        traceparents: Sequence[str | None] | None = None,
+    ) -> None:
         """Accept all of the events: what the bus does not confirm goes to the store in one transaction.
 
-        `encoded` are the events' bytes where they have been made already.
+        `encoded` are the events' bytes where they have been made already, `traceparents` the traces that caused them
+        where that is not ours.
 
         Raises:
             TransientError: as `accept`; the bus may have some of them, and the store has none.
         """
         values = encoded or [event.model_dump_json().encode() for event in events]
-        waiting = [_Waiting(event, value) for event, value in zip(events, values, strict=True)]
+        traces = traceparents or [tracing.traceparent()] * len(events)
+        waiting = [_Waiting(*one) for one in zip(events, values, traces, strict=True)]
         if self._mode is AcceptMode.BUS:
             waiting = await self._not_published(waiting)
         if not waiting:
@@ -134,8 +142,10 @@ class Acceptor:
     async def _not_published(self, waiting: list[_Waiting]) -> list[_Waiting]:
         if monotonic() < self._bus_away_until:
             return waiting
-        told = tracing.headers(tracing.traceparent())
-        records = [Record(one.event.topic.name, one.event.key(), one.value, told) for one in waiting]
+        records = [
+            Record(one.event.topic.name, one.event.key(), one.value, tracing.headers(one.traceparent))
+            for one in waiting
+        ]
         errors = await self._bus.publish_all(records, timeout_seconds=self._publish_seconds)
         failed = [
             one._replace(error=error) for one, error in zip(waiting, errors, strict=True) if error is not None
@@ -153,7 +163,8 @@ class Acceptor:
             if started:
                 await runs.insert_initiated(connection, *started)
             # Our own relay is woken below: notifying transactions would have to commit one after the other.
-            await outbox.add(connection, [outbox_row(one.event, one.value) for one in waiting], notify=False)
+            rows = [outbox_row(one.event, one.value, caused_in=one.traceparent) for one in waiting]
+            await outbox.add(connection, rows, notify=False)
         self._wake_relay()
 
 

@@ -17,6 +17,7 @@ from typing import Final
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError
+from opentelemetry.trace import Span
 
 from lorebus_contracts.events import Event
 from lorebus_contracts.topics import Topic
@@ -150,16 +151,24 @@ class Delivery:
     async def _traced(self, items: Sequence[_Item], consumer: AIOKafkaConsumer) -> None:
         records = [item.record for item in items]
         with tracing.batch(records, group=self._subscription.group) as spans:
-            await self._process(items, consumer)
+            await self._process(items, spans, consumer)
             for item, span in zip(items, spans, strict=True):
                 span.set_attribute("lorebus.outcome", _named(item.outcome))
 
-    async def _process(self, items: Sequence[_Item], consumer: AIOKafkaConsumer) -> None:
+    async def _process(
+        self, items: Sequence[_Item], spans: Sequence[Span], consumer: AIOKafkaConsumer
+    ) -> None:
         started = monotonic()
         metrics.BATCH_RECORDS.labels(self._subscription.group).observe(len(items))
         for item in items:
             self._read(item)
-        await self._apply([item for item in items if item.event is not None])
+        known = {
+            item.event.event_id: span
+            for item, span in zip(items, spans, strict=True)
+            if item.event is not None
+        }
+        with tracing.events(known):
+            await self._apply([item for item in items if item.event is not None])
         await self._set_aside(items, consumer)
         metrics.HANDLER_SECONDS.labels(self._subscription.group).observe(monotonic() - started)
 

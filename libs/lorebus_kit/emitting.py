@@ -14,10 +14,10 @@ IDS_AN_EVENT: Final = 1_000
 """A batch may change fifty thousand entries; their ids in one event would be more than a topic takes."""
 
 
-def outbox_row(event: Event, payload: bytes | None = None) -> OutboxRow:
+def outbox_row(event: Event, payload: bytes | None = None, *, caused_in: str | None = None) -> OutboxRow:
     """The outbox row of an event, in the trace that we are in; written in the transaction of whatever causes it.
 
-    `payload` are the event's bytes where they have been made already.
+    `payload` are the event's bytes where they have been made already; `caused_in` is another trace than ours.
     """
     return OutboxRow(
         organization_uuid=event.organization_uuid,
@@ -25,7 +25,7 @@ def outbox_row(event: Event, payload: bytes | None = None) -> OutboxRow:
         key=event.key(),
         payload=event.model_dump_json().encode() if payload is None else payload,
         event_id=event.event_id,
-        traceparent=traceparent(),
+        traceparent=caused_in or traceparent(),
     )
 
 

@@ -1,4 +1,4 @@
-"""Traces: one from a request over Kafka, through the outbox where it comes that way, to the commit of its effect.
+"""Traces: one from a request over Kafka, through the outbox and work that is put off, to the commit of its effect.
 
 Off unless `LOREBUS_TRACES_ENDPOINT` is set; then what is sent there needs the extra `otel`. The rule that must not
 break: a span holds names, counts and ids of ours, never a text, a principal, a key or a token. A trace that somebody
@@ -9,7 +9,9 @@ import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Final, Protocol
+from uuid import UUID
 
 from opentelemetry import context, trace
 from opentelemetry.context import Context
@@ -26,6 +28,9 @@ _log: Final = logging.getLogger(__name__)
 
 Headers = Sequence[tuple[str, bytes | None]]
 Attributes = Mapping[str, str | int]
+
+_NO_EVENTS: Final[Mapping[UUID, Span]] = {}
+_EVENTS: Final[ContextVar[Mapping[UUID, Span]]] = ContextVar("lorebus_events", default=_NO_EVENTS)
 
 
 class TraceSettings(Protocol):
@@ -61,6 +66,16 @@ def traceparent() -> str | None:
     return carrier.get(HEADER)
 
 
+def traceparent_of(event_id: UUID) -> str | None:
+    """The trace that an event of the batch in hand came in, whatever the others came in; None when in none."""
+    span = _EVENTS.get().get(event_id)
+    if span is None:
+        return None
+    carrier: dict[str, str] = {}
+    _W3C.inject(carrier, context=trace.set_span_in_context(span, context.Context()))
+    return carrier.get(HEADER)
+
+
 def headers(told: str | None) -> tuple[tuple[str, bytes], ...]:
     """What a record says of the trace that it was caused in."""
     return () if told is None else ((HEADER, told.encode()),)
@@ -79,6 +94,45 @@ def request(name: str, attributes: Attributes, *, asked_in: str | None) -> Itera
         set_status_on_exception=False,
     ) as span:
         yield span
+
+
+@contextmanager
+def work(name: str, attributes: Attributes, *, caused_in: str | None) -> Iterator[None]:
+    """A span around work that was put off, in the trace that caused it; none where nobody traced that."""
+    parent = _remote(caused_in)
+    if parent is None:
+        yield
+        return
+    with _tracer().start_as_current_span(
+        name,
+        context=parent,
+        kind=SpanKind.CONSUMER,
+        attributes=dict(attributes),
+        record_exception=False,
+        set_status_on_exception=False,
+    ):
+        yield
+
+
+@contextmanager
+def call(name: str, attributes: Attributes) -> Iterator[Span]:
+    """A span around asking somebody else, within the trace that we are in; none that is kept where we are in none."""
+    if not trace.get_current_span().get_span_context().is_valid:
+        yield trace.INVALID_SPAN
+        return
+    with _tracer().start_as_current_span(
+        name,
+        kind=SpanKind.CLIENT,
+        attributes=dict(attributes),
+        record_exception=False,
+        set_status_on_exception=False,
+    ) as span:
+        yield span
+
+
+def note(attributes: Attributes) -> None:
+    """Say something of the span that we are in."""
+    trace.get_current_span().set_attributes(dict(attributes))
 
 
 class Told(Protocol):
@@ -119,6 +173,17 @@ def batch(records: Sequence[Told], *, group: str) -> Iterator[Sequence[Span]]:
     finally:
         for span in spans:
             span.end()
+
+
+@contextmanager
+def events(spans: Mapping[UUID, Span]) -> Iterator[None]:
+    """Know the spans of a batch's events by their ids (`traceparent_of`); those without a trace are left out."""
+    traced = {event_id: span for event_id, span in spans.items() if span.get_span_context().is_valid}
+    before = _EVENTS.set(traced)
+    try:
+        yield
+    finally:
+        _EVENTS.reset(before)
 
 
 @contextmanager

@@ -33,6 +33,8 @@ class DistillStart:
     at: datetime
     pending_input: bytes | None
     state_data: str = "{}"
+    traceparent: str | None = None
+    """The trace in which it was caused, as W3C writes it."""
 
 
 class ClaimedRun(NamedTuple):
@@ -53,24 +55,27 @@ class ClaimedRun(NamedTuple):
     model_profile: str | None
     """The profile that its organization names now."""
 
+    traceparent: str | None = None
+    """The trace in which it was caused, as W3C writes it."""
+
 
 _ANY_NUMBER: Final[Mapping[str, int]] = {}
 _START: Final = Statement(
     f"""
     INSERT INTO lorebus.workflow_runs AS r
         (organization_uuid, id, type, state_name, state_data, history, pending_input, agent_config_uuid, session_uuid,
-        created_at, updated_at, due_at, finished_at)
+        created_at, updated_at, due_at, finished_at, traceparent)
     SELECT organization_uuid, id, '{WorkflowType.MEMORY_DISTILL}',
         CASE WHEN pending_input IS NULL THEN 'completed' ELSE 'run' END,
         CAST(state_data AS jsonb), CAST(history AS jsonb), pending_input, agent_config_uuid, session_uuid,
         created_at, at, CASE WHEN pending_input IS NOT NULL THEN now() END,
-        CASE WHEN pending_input IS NULL THEN at END
+        CASE WHEN pending_input IS NULL THEN at END, traceparent
     FROM unnest(
         CAST(:organizations AS uuid[]), CAST(:ids AS uuid[]), CAST(:configs AS uuid[]), CAST(:sessions AS uuid[]),
         CAST(:inputs AS bytea[]), CAST(:state_data AS text[]), CAST(:histories AS text[]),
-        CAST(:created AS timestamptz[]), CAST(:times AS timestamptz[])
+        CAST(:created AS timestamptz[]), CAST(:times AS timestamptz[]), CAST(:traceparents AS text[])
     ) AS s (organization_uuid, id, agent_config_uuid, session_uuid, pending_input, state_data, history,
-        created_at, at)
+        created_at, at, traceparent)
     ON CONFLICT (organization_uuid, id) DO UPDATE SET
         state_name = excluded.state_name,
         state_data = excluded.state_data,
@@ -78,7 +83,8 @@ _START: Final = Statement(
         pending_input = excluded.pending_input,
         updated_at = excluded.updated_at,
         due_at = excluded.due_at,
-        finished_at = excluded.finished_at
+        finished_at = excluded.finished_at,
+        traceparent = excluded.traceparent
     WHERE r.state_name = 'initiated'
         OR (r.state_name = 'failed' AND r.state_data ->> 'failure_reason' = '{DEAD_LETTERED}')
     RETURNING organization_uuid, id
@@ -145,7 +151,7 @@ _CLAIM: Final = Statement(
         updated_at = now()
     FROM free WHERE r.organization_uuid = free.organization_uuid AND r.id = free.id
     RETURNING r.organization_uuid, r.id, r.agent_config_uuid, r.session_uuid, r.attempts, r.lease_token, r.created_at,
-        free.is_suspect, free.model_profile
+        free.is_suspect, free.model_profile, r.traceparent
     """
 )
 _MINE: Final = (
@@ -229,6 +235,7 @@ async def start_distills(conn: AsyncConnection, rows: Sequence[DistillStart]) ->
         "histories": [history_json(row.created_at, _first_steps(row)) for row in ordered],
         "created": [row.created_at for row in ordered],
         "times": [row.at for row in ordered],
+        "traceparents": [row.traceparent for row in ordered],
     }
     return {(row[0], row[1]) for row in await _START.rows(conn, values)}
 

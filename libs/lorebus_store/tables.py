@@ -299,6 +299,7 @@ workflow_runs: Final = Table(
     optional("lease_token", UUID),
     moment("lease_until"),
     required("attempts", INTEGER, ZERO),
+    optional("traceparent", Text),
     key("organization_uuid", "id"),
     Index(
         "workflow_runs_due", "organization_uuid", "due_at", "id", postgresql_where=text("state_name = 'run'")

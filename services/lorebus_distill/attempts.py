@@ -12,12 +12,13 @@ from typing import Final, Protocol
 
 from lorebus_contracts.events import SessionEnded
 from lorebus_contracts.wire import WireError, parse
-from lorebus_contracts.workflows import DistillOutput, State
+from lorebus_contracts.workflows import DistillOutput, State, WorkflowType
 from lorebus_distill.outcomes import failure_of, finished_output, initiated, save_of
 from lorebus_distill.settings import DistillSettings
 from lorebus_domain import policy
 from lorebus_domain.distilling import DistillSkip, PreparedSession, ToolCall, prepare
 from lorebus_domain.recalled_texts import RecalledTexts
+from lorebus_kit import tracing
 from lorebus_kit.backoff import Backoff
 from lorebus_kit.emitting import outbox_row
 from lorebus_kit.metrics import DISTILLED, REDACTED
@@ -77,6 +78,11 @@ class Attempts:
         Raises:
             TransientError: PostgreSQL is away; the run's lease says when it is tried again.
         """
+        told: tracing.Attributes = {"lorebus.workflow_id": str(run.id), "lorebus.attempt": run.attempts}
+        with tracing.work(WorkflowType.MEMORY_DISTILL.value, told, caused_in=run.traceparent):
+            await self._make(run)
+
+    async def _make(self, run: ClaimedRun) -> None:
         if run.attempts > policy.DISTILL_MAX_ATTEMPTS:
             await self._fail(run, _GivenUpError(), FailureReason.TOO_MANY_ATTEMPTS)
             return
@@ -147,6 +153,8 @@ class Attempts:
                 await runs.insert_initiated(connection, initiated(save))
                 await outbox.add(connection, [outbox_row(save)])
         self._relay.wake()
+        lessons = len(distilled.lessons)
+        tracing.note({"lorebus.outcome": "finished", "lorebus.lessons": lessons, **_tokens(distilled)})
         for kind, count in prepared.redacted.items():
             REDACTED.labels(kind).inc(count)
         DISTILLED.labels(distilled.provider, "lessons" if save else "no_lessons").inc()
@@ -155,7 +163,7 @@ class Attempts:
             extra={
                 "workflow_id": str(run.id),
                 "provider": distilled.provider,
-                "lessons": len(distilled.lessons),
+                "lessons": lessons,
                 "redacted": dict(prepared.redacted),
                 "lease_kept": mine,
             },
@@ -197,7 +205,9 @@ class Attempts:
                 attempted=attempted,
                 state_data=DistillOutput(waiting_for=reason).model_dump_json(exclude_defaults=True),
             )
-        DISTILLED.labels(run.model_profile or _UNNAMED, "retried" if attempted else "postponed").inc()
+        outcome = "retried" if attempted else "postponed"
+        tracing.note({"lorebus.outcome": outcome, "lorebus.reason": reason})
+        DISTILLED.labels(run.model_profile or _UNNAMED, outcome).inc()
         _log.warning(
             "distil tried again later",
             extra={"workflow_id": str(run.id), "waiting_for": reason, "delay_seconds": delay_seconds},
@@ -206,12 +216,14 @@ class Attempts:
     async def _skip(self, run: ClaimedRun, reason: DistillSkip) -> None:
         output = DistillOutput(skipped_reason=reason)
         await self._end(run, State.COMPLETED, output.model_dump_json(exclude_none=True))
+        tracing.note({"lorebus.outcome": "skipped", "lorebus.reason": reason})
         DISTILLED.labels(run.model_profile or _UNNAMED, "skipped").inc()
         _log.warning("distil skipped", extra={"workflow_id": str(run.id), "reason": reason})
 
     async def _fail(self, run: ClaimedRun, error: Exception, reason: FailureReason) -> None:
         failure = failure_of(error, reason, datetime.now(UTC))
         await self._end(run, State.FAILED, failure.as_state_data())
+        tracing.note({"lorebus.outcome": "failed", "lorebus.reason": reason})
         DISTILLED.labels(run.model_profile or _UNNAMED, "failed").inc()
         _log.error("distil failed", extra={"workflow_id": str(run.id), "reason": reason})
 
@@ -253,6 +265,17 @@ def _reason(error: Exception) -> FailureReason:
     if isinstance(error, WireError):
         return FailureReason.UNREADABLE_EVENT
     return FailureReason.MODEL_TIMEOUT if isinstance(error, TimeoutError) else FailureReason.PROVIDER_FAILED
+
+
+def _tokens(distilled: Distilled) -> tracing.Attributes:
+    """What a model counted, where one was asked."""
+    cost = distilled.cost
+    if cost is None:
+        return {}
+    return {
+        "gen_ai.usage.input_tokens": cost.prompt_tokens,
+        "gen_ai.usage.output_tokens": cost.completion_tokens,
+    }
 
 
 def _jittered(seconds: float, spread_seconds: float) -> float:

@@ -14,6 +14,7 @@ from lorebus_domain.distilling import DistillSkip, distill_gate
 from lorebus_kit.erased import erased_events
 from lorebus_kit.run_ids import distill_run_id
 from lorebus_kit.session_facts import refusals
+from lorebus_kit.tracing import traceparent_of
 from lorebus_kit.verdicts import Applied, Duplicate, Skipped, Verdict
 from lorebus_store import leases, settings
 from lorebus_store.database import Connection
@@ -87,6 +88,7 @@ def _start(event: SessionEnded, skip: DistillSkip | None) -> DistillStart:
         at=datetime.now(UTC),
         pending_input=None if skip is not None else event.model_dump_json().encode(),
         state_data=DistillOutput(skipped_reason=skip).model_dump_json(exclude_none=True),
+        traceparent=traceparent_of(event.event_id),
     )
 
 

@@ -42,10 +42,11 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredRecall:
-    """A recall to be recorded; `head` is its event without entries and candidates."""
+    """A recall to be recorded; `head` is its event without entries and candidates, `traceparent` the load's trace."""
 
     head: RecallRecorded
     choice: Choice
+    traceparent: str | None = None
 
     def encoded(self) -> bytes:
         """The whole event as it is published."""

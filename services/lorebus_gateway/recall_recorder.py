@@ -24,8 +24,10 @@ _log: Final = logging.getLogger(__name__)
 class Accepts(Protocol):
     """What is needed of an acceptor (`lorebus_kit.acceptance.Acceptor`)."""
 
-    async def accept_all(self, events: Sequence[Event], encoded: Sequence[bytes]) -> None:
-        """Accept all of the events, whose bytes are given, durably; TransientError when neither store takes them."""
+    async def accept_all(
+        self, events: Sequence[Event], encoded: Sequence[bytes], traceparents: Sequence[str | None]
+    ) -> None:
+        """Accept all of the events, whose bytes and traces are given, durably; TransientError when no store does."""
 
 
 class RecallRecorder:
@@ -87,7 +89,9 @@ class RecallRecorder:
             # A pack takes half a millisecond: loads that are waiting come in between.
             await asyncio.sleep(0)
         try:
-            await self._acceptor.accept_all([recall.head for recall in batch], encoded)
+            await self._acceptor.accept_all(
+                [recall.head for recall in batch], encoded, [recall.traceparent for recall in batch]
+            )
         except TransientError as error:
             _log.warning("recalls wait to be recorded", extra={"error_text": str(error)})
             return False

@@ -37,6 +37,7 @@ from lorebus_gateway.handing_out import Plan, hand_out
 from lorebus_gateway.recall_recorder import RecallRecorder
 from lorebus_kit.run_ids import RunIds
 from lorebus_kit.tokens import SessionClaims
+from lorebus_kit.tracing import traceparent
 from lorebus_store import recall_contexts
 from lorebus_store.acting import Tenants
 from lorebus_store.database import Connection, Database
@@ -81,7 +82,7 @@ class Recalling:
         # What a budget is spent on are texts and separators, whatever else an answer has around them.
         used_chars = len(render(plan.strategy.effective, choice.texts))
         head = _recorded(session, plan, answer, recall_id, now, used_chars=used_chars)
-        await self._recorder.record(AnsweredRecall(head, choice))
+        await self._recorder.record(AnsweredRecall(head, choice, traceparent()))
         _measure(answer, used_chars, perf_counter() - began)
         return answer
 

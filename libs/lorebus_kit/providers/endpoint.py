@@ -13,7 +13,9 @@ from typing import Any, Final
 
 import httpx2
 import openai
+from opentelemetry.trace import Span
 
+from lorebus_kit import tracing
 from lorebus_kit.metrics import MODEL_CALLS, MODEL_SECONDS
 from lorebus_kit.providers.errors import (
     FailureReason,
@@ -119,6 +121,16 @@ class Endpoint:
         await self._client.close()
 
     async def _call(self, prompt: Prompt, *, with_format: bool) -> bytes:
+        model = self._profile.model
+        asked = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.request.model": model,
+            "lorebus.profile": self._name,
+        }
+        with tracing.call(f"chat {model}", asked) as span:
+            return await self._counted(prompt, span, with_format=with_format)
+
+    async def _counted(self, prompt: Prompt, span: Span, *, with_format: bool) -> bytes:
         began = self._clock()
         outcome = "given_up"
         try:
@@ -139,6 +151,7 @@ class Endpoint:
                 FailureReason.MODEL_AWAY, "the model's endpoint cannot be reached, or broke off"
             ) from None
         finally:
+            span.set_attribute("lorebus.outcome", outcome)
             MODEL_CALLS.labels(self._name, outcome).inc()
             MODEL_SECONDS.labels(self._name).observe(self._clock() - began)
         return body

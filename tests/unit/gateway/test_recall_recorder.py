@@ -41,12 +41,14 @@ class Store:
         if opened:
             self.opened.set()
 
-    async def accept_all(self, events: Sequence[Event], encoded: Sequence[bytes]) -> None:
+    async def accept_all(
+        self, events: Sequence[Event], encoded: Sequence[bytes], traceparents: Sequence[str | None]
+    ) -> None:
         await self.opened.wait()
         if self.refusals:
             self.refusals -= 1
             raise TransientError("away")
-        assert len(events) == len(encoded)
+        assert len(events) == len(encoded) == len(traceparents)
         self.taken += [event.event_id for event in events]
         self.batches.append(len(events))
 
