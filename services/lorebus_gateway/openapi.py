@@ -22,6 +22,8 @@ from lorebus_contracts.schemas import as_text
 from lorebus_contracts.wire import WireModel
 from lorebus_contracts.workflows import WorkflowType
 from lorebus_gateway.answers import JSON
+from lorebus_gateway.api_examples import EXAMPLES
+from lorebus_gateway.api_tags import TAGS, tag_of
 from lorebus_gateway.authentication import Authenticator
 from lorebus_gateway.endpoints import AnyRoute
 from lorebus_gateway.routes import ROUTES
@@ -34,6 +36,7 @@ VERSION: Final = "1.0"
 """The version of the API, which is not that of the package."""
 
 _REF: Final = "#/components/schemas/{model}"
+_NOT_IN_NAMES: Final = re.compile("[^a-z]+")
 _PATH_PART: Final = re.compile(r"\{(\w+)\}")
 _WAYS_OF: Final[Mapping[object, tuple[str, ...]]] = {
     Authenticator.anyone: (),
@@ -129,6 +132,7 @@ def openapi_document(routes: Sequence[AnyRoute] = ROUTES) -> JsonObject:
     return {
         "openapi": "3.1.0",
         "info": {"title": "Lorebus", "version": VERSION, "summary": "The memory of a fleet of AI agents."},
+        "tags": [{"name": tag.name, "description": tag.description} for tag in TAGS],
         "paths": writer.paths(routes),
         "components": {
             "schemas": dict(sorted(schema["$defs"].items())),
@@ -157,6 +161,7 @@ class _Writer:
     def _operation(self, route: AnyRoute) -> JsonObject:
         operation: JsonObject = {
             "operationId": route.handler.__name__,
+            "tags": [tag_of(route.path)],
             "summary": route.summary,
             "security": _security(route),
             "parameters": [
@@ -170,10 +175,10 @@ class _Writer:
             needed = route.input is not NoInput
             operation["requestBody"] = {
                 "required": needed,
-                "content": self._content(route.input, "validation"),
+                "content": self._body(route.input),
             }
         if route.reads is not None:
-            content = self._content(route.reads, "validation", memory_file.MEDIA_TYPE)
+            content = self._body(route.reads, memory_file.MEDIA_TYPE)
             operation["requestBody"] = {"required": True, "content": content}
         return operation
 
@@ -231,6 +236,14 @@ class _Writer:
         if headers := _HEADERS_OF_PROBLEMS.get(kinds[0].status):
             answer["headers"] = headers
         return answer
+
+    def _body(self, model: type[BaseModel], media_type: str = JSON) -> JsonObject:
+        content = self._content(model, "validation", media_type)
+        content[media_type]["examples"] = {
+            _NOT_IN_NAMES.sub("-", summary.lower()): {"summary": summary, "value": value}
+            for summary, value in EXAMPLES[model]
+        }
+        return content
 
     def _content(self, model: type[BaseModel], mode: JsonSchemaMode, media_type: str = JSON) -> JsonObject:
         return {media_type: {"schema": self._references[model, mode]}}

@@ -7,9 +7,13 @@ from typing import Any, Final
 
 import pytest
 from jsonschema import Draft202012Validator
+from pydantic import BaseModel
 
 from lorebus_contracts import problems
+from lorebus_contracts.http import StartBody
 from lorebus_contracts.schemas import as_text
+from lorebus_contracts.workflows import WORKFLOWS
+from lorebus_gateway.api_examples import EXAMPLES
 from lorebus_gateway.openapi import openapi_document
 from lorebus_gateway.routes import ROUTES
 from tests.contract.golden_files import ROOT
@@ -132,6 +136,45 @@ def test_a_path_that_another_ones_parameter_would_match_stands_before_it() -> No
     for index, path in enumerate(paths):
         pattern = re.compile(re.sub(r"\{\w+\}", "[^/]+", path))
         assert not [later for later in paths[index + 1 :] if pattern.fullmatch(later)], path
+
+
+def test_every_operation_stands_below_one_heading_that_is_described() -> None:
+    described = {tag["name"]: tag["description"] for tag in DOCUMENT["tags"]}
+    used = [operation["tags"] for _, _, operation in operations()]
+
+    assert all(len(tags) == 1 for tags in used)
+    assert {name for tags in used for name in tags} == set(described)
+    assert all(text.endswith(".") for text in described.values())
+
+
+BODIES: Final = {
+    operation["operationId"]: content
+    for _, _, operation in operations()
+    for content in operation.get("requestBody", {}).get("content", {}).values()
+}
+
+
+@pytest.mark.parametrize("name", list(BODIES))
+def test_every_body_has_examples_that_its_schema_allows(name: str) -> None:
+    schema = BODIES[name]["schema"] | {"components": DOCUMENT["components"]}
+    examples = BODIES[name]["examples"]
+
+    assert examples
+    for example in examples.values():
+        Draft202012Validator(schema).validate(example["value"])
+
+
+@pytest.mark.parametrize(
+    ("model", "body"), [(model, body) for model, examples in EXAMPLES.items() for _, body in examples]
+)
+def test_every_example_is_what_its_model_takes(model: type[BaseModel], body: object) -> None:
+    model.model_validate_json(json.dumps(body))
+
+
+def test_an_example_of_a_run_to_start_has_the_inputs_of_its_type() -> None:
+    for _, body in EXAMPLES[StartBody]:
+        asked = StartBody.model_validate(body)
+        WORKFLOWS[asked.workflow_type].input.model_validate(asked.initial_data)
 
 
 def test_the_document_is_plain_json() -> None:
