@@ -124,8 +124,7 @@ class Acceptor:
         try:
             await self._store(waiting)
         except TransientError:
-            # Whoever is told no sends it again as a new event: what the bus still holds must not arrive behind that.
-            if not await _all_confirmed_late(waiting):
+            if not await self._taken_by_the_bus_after_all(waiting):
                 raise
 
     async def note_run(self, event: Event) -> None:
@@ -140,8 +139,10 @@ class Acceptor:
                 await runs.insert_initiated(connection, run)
 
     async def _not_published(self, waiting: list[_Waiting]) -> list[_Waiting]:
-        if monotonic() < self._bus_away_until:
-            return waiting
+        return waiting if monotonic() < self._bus_away_until else await self._asked(waiting)
+
+    async def _asked(self, waiting: Sequence[_Waiting]) -> list[_Waiting]:
+        """Publish them; gives those that the bus did not confirm, with why."""
         records = [
             Record(one.event.topic.name, one.event.key(), one.value, tracing.headers(one.traceparent))
             for one in waiting
@@ -154,6 +155,16 @@ class Acceptor:
             self._bus_away_until = monotonic() + BUS_AWAY_SECONDS
             _log.warning("bus away, accepting through the store", extra={"records": len(failed)})
         return failed
+
+    async def _taken_by_the_bus_after_all(self, waiting: Sequence[_Waiting]) -> bool:
+        """Whether the bus has all of what the store did not take.
+
+        Nobody is told no because the bus was left alone: it is asked first. And whoever is told no sends it again as a
+        new event: what the bus still holds must not arrive behind that.
+        """
+        if self._mode is AcceptMode.BUS and all(one.error is None for one in waiting):
+            waiting = await self._asked(waiting)
+        return await _all_confirmed_late(waiting)
 
     async def _store(self, waiting: Sequence[_Waiting]) -> None:
         told = (initiated_run(one.event, one.value) for one in waiting)

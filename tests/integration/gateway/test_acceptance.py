@@ -224,13 +224,31 @@ async def test_a_run_is_shown_only_where_the_bus_took_its_event(database: Databa
     assert len(await on_bus.rows("workflow_runs")) == 1
 
 
-async def test_with_both_away_the_caller_is_told() -> None:
-    nowhere = Database("postgresql://nobody@127.0.0.1:9/none", pool_size=1)
+@pytest.fixture
+async def nowhere() -> AsyncIterator[Database]:
+    made = Database("postgresql://nobody@127.0.0.1:9/none", pool_size=1)
+    yield made
+    await made.dispose()
+
+
+async def test_a_bus_that_is_left_alone_is_asked_before_anybody_is_told_no(nowhere: Database) -> None:
+    setting = Setting(nowhere)
+    setting.bus.is_away = True
+    with pytest.raises(TransientError):
+        await setting.acceptor.accept(a_save())
+    setting.bus.is_away = False
+    event = a_save()
+
+    await setting.acceptor.accept(event)
+
+    assert [record.value for record in setting.bus.records] == [event.model_dump_json().encode()]
+
+
+async def test_with_both_away_the_caller_is_told(nowhere: Database) -> None:
     setting = Setting(nowhere)
     setting.bus.is_away = True
 
     with pytest.raises(TransientError):
         await setting.acceptor.accept(a_save())
 
-    await nowhere.dispose()
     assert setting.woken == 0
