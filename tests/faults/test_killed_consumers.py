@@ -57,6 +57,8 @@ CONFIGS: Final = 8
 MAX_ENTRIES: Final = 20
 SESSIONS_PER_SECOND: Final = 10.0
 """Two distills of one organization are in hand at once."""
+PRUNES_AND_SAVES_PER_SECOND: Final = 30.0
+"""Each prune is a transaction of its own, and after a kill one member has all of them in hand."""
 
 
 @dataclass(slots=True)
@@ -156,7 +158,15 @@ SCENARIOS: Final = {
     "recall_labeller": Scenario(
         "recall_labeller", b"recall-labeller", (), _recalled_sessions, _recorded, check_labels
     ),
-    "prune": Scenario("prune", b"agents.memory-prune", ("save",), _prunes_and_saves, _pruned, _check_prunes),
+    "prune": Scenario(
+        "prune",
+        b"agents.memory-prune",
+        ("save",),
+        _prunes_and_saves,
+        _pruned,
+        _check_prunes,
+        per_second=PRUNES_AND_SAVES_PER_SECOND,
+    ),
 }
 
 

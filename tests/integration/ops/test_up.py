@@ -56,7 +56,7 @@ async def test_up_answers_with_all_services_and_ends_without_a_trace_on_sigterm(
     assert listening == {"127.0.0.1"}
     assert command.returncode == 0, said
     _check_told(output, info, tmp_path)
-    assert "gateway  | " in said
+    assert "database | " in said
     assert second.returncode == 3
     (told,) = map(json.loads, refused.splitlines())
     assert (told["event"], told["exit_code"]) == ("ended", 3)

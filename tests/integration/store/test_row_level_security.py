@@ -98,7 +98,7 @@ HOUSEKEEPING_SEES: Final = {
     "rate_windows": {"ends_at"},
     "workflow_runs": {
         *("organization_uuid", "id", "type", "state_name", "agent_config_uuid", "session_uuid", "created_at"),
-        *("updated_at", "finished_at", "due_at", "lease_token", "lease_until", "attempts"),
+        *("updated_at", "finished_at", "due_at", "lease_token", "lease_until", "attempts", "traceparent"),
     },
 }
 RELAY_SEES: Final = {
