@@ -5,10 +5,12 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # A file's tests stay together; each worker has a PostgreSQL and a broker of its own.
 PARALLEL := -n auto --maxprocesses 4 --dist loadfile
+BENCH_STAMP := $(VENV)/.installed-bench
+PEERS := .cache/bench-peers
 LOCAL_MODEL := .cache/distill-local
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run demo test test-kafka faults http-long isolation distill-local alerts check fmt clean
+.PHONY: help setup run demo test test-kafka faults http-long isolation bench bench-peers soak distill-local alerts check fmt clean
 
 help: ## List the commands.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -49,6 +51,21 @@ isolation: setup ## A million operations that look for foreign texts (hours); wr
 	LOREBUS_ISOLATION_OPERATIONS=1000000 LOREBUS_ISOLATION_LOG=$(CURDIR)/.cache/isolation.jsonl \
 		$(BIN)/pytest tests/isolation
 	$(BIN)/python -m tests.isolation.report .cache/isolation.jsonl docs/isolation-report.md
+
+$(BENCH_STAMP): $(STAMP)
+	@PIP_CONSTRAINT=$(CURDIR)/constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 \
+		$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'
+	@touch $@
+
+bench: setup $(BENCH_STAMP) ## Measure everything beside its floors (about 40 minutes); BENCH="--scale 0.02" for a quick look.
+	$(BIN)/python -m tests.bench.run $(BENCH)
+
+bench-peers: setup ## Install the peers that `make bench` compares with, in an environment of their own.
+	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	@PIP_DISABLE_PIP_VERSION_CHECK=1 $(PEERS)/bin/python -m pip install --quiet --requirement tests/bench/peers.txt
+
+soak: setup $(BENCH_STAMP) ## Ten minutes of mixed load, then the offline checker; SOAK="--minutes 1" for a quick look.
+	$(BIN)/python -m tests.bench.soak $(SOAK)
 
 distill-local: setup ## A real local model on ten real sessions; writes docs/distill-report.md (long; not in CI).
 	@test -x $(LOCAL_MODEL)/bin/python || $(PYTHON) -m venv $(LOCAL_MODEL)
