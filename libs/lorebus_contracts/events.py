@@ -24,18 +24,17 @@ from lorebus_contracts.fields import (
     Outcome,
     PrincipalRef,
     SchemaVersion1,
+    Score,
     TaskText,
     Timestamp,
     TopK,
     Uuid,
 )
+from lorebus_contracts.left_out import LeftOut, PassedOverEntry
 from lorebus_contracts.wire import WireModel
 from lorebus_domain import policy
-from lorebus_domain.ranking import PassReason
 from lorebus_domain.recall import Strategy
 from lorebus_domain.visibility import Actor, Caller, CallerKind, EndUser, NoCaller, resolve_caller
-
-Score = Annotated[float, Field(strict=True, ge=0.0, le=1.0, allow_inf_nan=False)]
 
 
 class CallerBody(WireModel):
@@ -238,17 +237,6 @@ class RecalledEntry(WireModel):
     recency: Score | None = Field(default=None, description="1 when new, halved every 30 days.")
 
 
-class PassedOverEntry(WireModel):
-    """A candidate that was left out, and why."""
-
-    memory_id: Uuid = Field(description="The memory entry.")
-    reason: PassReason = Field(description="Why it was left out.")
-    score: Score = Field(description="The sum that ranked it.")
-    relevance: Score = Field(description="How much of the cue it shares.")
-    importance: Importance = Field(description="Its importance at the time.")
-    recency: Score = Field(description="1 when new, halved every 30 days.")
-
-
 class RecallRecorded(Event):
     """What one answered load handed out; the recall, and the run of the load, has the event's id."""
 
@@ -266,7 +254,11 @@ class RecallRecorded(Event):
         description="What was handed out, in its order."
     )
     passed_over: Annotated[tuple[PassedOverEntry, ...], *FIRST_FAULTS] = Field(
-        default=(), description="Candidates that were left out, in ranking order."
+        default=(),
+        description="Candidates that were left out, in ranking order, where `left_out` does not tell.",
+    )
+    left_out: LeftOut | None = Field(
+        default=None, description="Candidates that were left out, in ranking order."
     )
 
     def key(self) -> bytes:

@@ -123,6 +123,9 @@ TaskText = Annotated[
 Importance = Annotated[float, Field(strict=True, ge=0.0, le=1.0, allow_inf_nan=False)]
 """A number in [0, 1]; text, booleans, NaN and infinities are refused."""
 
+Score = Annotated[float, Field(strict=True, ge=0.0, le=1.0, allow_inf_nan=False)]
+"""A score or a part of one."""
+
 Uuid = Annotated[UUID, BeforeValidator(_text_only)]
 Timestamp = Annotated[
     AwareDatetime, BeforeValidator(_no_bare_number), BeforeValidator(_text_only), AfterValidator(_utc)

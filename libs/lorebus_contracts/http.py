@@ -20,7 +20,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from lorebus_contracts.events import CallerBody, Entries, EntryBody, Origin, Score, Trace
+from lorebus_contracts.events import CallerBody, Entries, EntryBody, Origin, Trace
 from lorebus_contracts.fields import (
     CleanStr,
     Count,
@@ -30,6 +30,7 @@ from lorebus_contracts.fields import (
     Name,
     Outcome,
     PrincipalRef,
+    Score,
     TaskText,
     Timestamp,
     TopK,

@@ -6,8 +6,9 @@ from uuid import UUID
 
 from pydantic import Field, JsonValue
 
-from lorebus_contracts.events import CallerBody, Origin, PassedOverEntry, RecalledEntry
+from lorebus_contracts.events import CallerBody, Origin, RecalledEntry
 from lorebus_contracts.http import AgentConfigBody, OrganizationBody
+from lorebus_contracts.left_out import PassedOverEntry
 from lorebus_contracts.wire import WireModel
 from lorebus_contracts.workflows import State, StateDescriptor, Transition, WorkflowType
 from lorebus_domain.key_scope import KeyScope

@@ -30,7 +30,7 @@ class HandedOut:
 
 @dataclass(frozen=True, slots=True)
 class RecordedRecall:
-    """An answered load; `passed_over` is a JSON array as text."""
+    """An answered load; `passed_over` is JSON as text, whose form is the sender's."""
 
     organization_uuid: UUID
     recall_id: UUID
@@ -78,7 +78,7 @@ class Receipt:
     top_k: int
     budget_used_chars: int
     occurred_at: datetime
-    passed_over: Sequence[Mapping[str, Any]]
+    passed_over: Sequence[Mapping[str, Any]] | Mapping[str, Any]
     outcome: str | None
     ended_at: datetime | None
     ended_event_id: UUID | None

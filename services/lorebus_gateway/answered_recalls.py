@@ -1,7 +1,7 @@
 """An answered load on its way to being recorded: the `recall.recorded` event, made into bytes without its models.
 
-The rule that must not break: the bytes are those that the event's own model would write. A pack passes over up to 740
-candidates, and a model for each would cost several times what ranking them does; a test holds the two together.
+The rule that must not break: the bytes are those that the event's own model would write; a test holds the two together.
+A pack passes over up to 740 candidates, which go as columns (`lorebus_contracts.left_out`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +13,7 @@ from pydantic_core import to_json
 
 from lorebus_contracts.events import RecallRecorded
 from lorebus_contracts.http_answers import Explanation
+from lorebus_contracts.left_out import left_out_columns
 from lorebus_domain.ranking import PassedOver
 
 
@@ -37,7 +38,7 @@ class Choice:
 
     def explanation(self) -> Explanation:
         """The choice as a load that asked for it is told."""
-        return Explanation.model_validate(_parts(self))
+        return Explanation.model_validate(_explained(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,24 +51,34 @@ class AnsweredRecall:
 
     def encoded(self) -> bytes:
         """The whole event as it is published."""
-        head = self.head.model_dump_json(exclude={"entries", "passed_over"}).encode()
-        return head[:-1] + b"," + to_json(_parts(self.choice))[1:]
+        head = self.head.model_dump_json(exclude={"entries", "passed_over", "left_out"}).encode()
+        return head[:-1] + b"," + to_json(self._parts())[1:]
+
+    def _parts(self) -> Mapping[str, object]:
+        entries, left_out = _entries(self.choice), self.choice.passed_over
+        if not left_out:
+            return {"entries": entries}
+        return {"entries": entries, "left_out": left_out_columns(left_out)}
 
 
-def _parts(choice: Choice) -> Mapping[str, object]:
+def _entries(choice: Choice) -> list[dict[str, object]]:
     # Ids as text: the driver's UUIDs are of a class of its own, which the serializer would have to look at each time.
+    return [
+        {
+            "memory_id": str(entry.memory_id),
+            "rank": entry.rank,
+            "score": entry.score,
+            "relevance": entry.relevance,
+            "importance": entry.importance,
+            "recency": entry.recency,
+        }
+        for entry in choice.entries
+    ]
+
+
+def _explained(choice: Choice) -> Mapping[str, object]:
     return {
-        "entries": [
-            {
-                "memory_id": str(entry.memory_id),
-                "rank": entry.rank,
-                "score": entry.score,
-                "relevance": entry.relevance,
-                "importance": entry.importance,
-                "recency": entry.recency,
-            }
-            for entry in choice.entries
-        ],
+        "entries": _entries(choice),
         "passed_over": [
             {
                 "memory_id": str(candidate.memory_id),

@@ -1,8 +1,11 @@
 """Receipts: exactly what a recall handed out and left out, and what became of its session (SPEC.md section 5)."""
 
+from collections.abc import Mapping
+
 from lorebus_contracts import wire
-from lorebus_contracts.events import CallerBody, PassedOverEntry
+from lorebus_contracts.events import CallerBody
 from lorebus_contracts.http_answers import HandedOutEntry, Receipt
+from lorebus_contracts.left_out import LeftOut, PassedOverEntry
 from lorebus_domain.labelling import (
     LabelSource,
     NoLabel,
@@ -38,8 +41,15 @@ def receipt_answer(kept: recalls.Receipt) -> Receipt:
         rating=None if rating is None else rating.quality_score,
         unlabelled_reason=source if isinstance(source, NoLabel) else None,
         entries=tuple(HandedOutEntry(**entry._asdict()) for entry in kept.entries),
-        passed_over=tuple(wire.validate(PassedOverEntry, entry) for entry in kept.passed_over),
+        passed_over=_passed_over(kept),
     )
+
+
+def _passed_over(kept: recalls.Receipt) -> tuple[PassedOverEntry, ...]:
+    """As columns, or one by one as it was once recorded."""
+    if isinstance(kept.passed_over, Mapping):
+        return wire.validate(LeftOut, kept.passed_over).entries()
+    return tuple(wire.validate(PassedOverEntry, entry) for entry in kept.passed_over)
 
 
 def _terminal(kept: recalls.Receipt) -> Terminal | None:

@@ -144,8 +144,15 @@ def _recall(event: RecallRecorded) -> RecordedRecall:
             )
             for entry in event.entries
         ],
-        passed_over=json.dumps([entry.model_dump(mode="json") for entry in event.passed_over]),
+        passed_over=_passed_over(event),
     )
+
+
+def _passed_over(event: RecallRecorded) -> str:
+    """What was left out, as it was told: columns are kept as columns."""
+    if event.left_out is not None:
+        return event.left_out.model_dump_json()
+    return json.dumps([entry.model_dump(mode="json") for entry in event.passed_over])
 
 
 def _accesses(recalled: Iterable[RecallRecorded]) -> list[Access]:

@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from lorebus_contracts.left_out import LeftOut
 from tests.support.gateways import Asking, running_gateway
 
 NOW = datetime.now(UTC)
@@ -168,9 +169,8 @@ async def test_what_was_handed_out_is_recorded_behind_the_answer(gateway: Asking
     assert event["top_k"] == 1
     assert event["budget_used_chars"] == len(told["memory"]) == 67
     assert [entry["memory_id"] for entry in event["entries"]] == [str(first)]
-    assert [(left["memory_id"], left["reason"]) for left in event["passed_over"]] == [
-        (str(second), "beyond_top_k")
-    ]
+    left_out = LeftOut.model_validate(event["left_out"]).entries()
+    assert [(left.memory_id, left.reason) for left in left_out] == [(second, "beyond_top_k")]
 
 
 async def test_a_load_writes_nothing_on_its_path(database_url: str) -> None:

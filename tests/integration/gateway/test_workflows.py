@@ -2,7 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 from uuid import UUID, uuid4, uuid5
 
 import pytest
@@ -476,14 +476,22 @@ async def test_a_failed_run_tells_all_seven_fields(gateway: Asking) -> None:
     }
 
 
-async def a_recorded_recall(gateway: Asking, *, gone: bool = False) -> RecordedRecall:
+PASSED_OVER: Final = (
+    '[{"memory_id": "0199f1a2-6e00-7a00-8000-000000000006", "reason": "over_budget", "score": 0.85,'
+    ' "relevance": 1.0, "importance": 0.4, "recency": 1.0}]'
+)
+LEFT_OUT: Final = (
+    '{"memory_ids": "AZnxom4AegCAAAAAAAAABg==", "reasons": "o",'
+    ' "parts": "MzMzMzMz6z8AAAAAAADwP5qZmZmZmdk/AAAAAAAA8D8="}'
+)
+
+
+async def a_recorded_recall(
+    gateway: Asking, *, gone: bool = False, passed_over: str = PASSED_OVER
+) -> RecordedRecall:
     config = await gateway.config()
     session = await gateway.session(config, BOB)
     first, second = await gateway.remember(config, "likes tea", "likes aisles", principal="bob")
-    passed_over = (
-        f'[{{"memory_id": "{uuid4()}", "reason": "over_budget", "score": 0.4, "relevance": 0.1,'
-        ' "importance": 0.5, "recency": 1.0}]'
-    )
     row = RecordedRecall(
         organization_uuid=gateway.organization_uuid,
         recall_id=uuid4(),
@@ -549,6 +557,26 @@ async def test_a_receipt_shows_what_was_handed_out_and_left_out(gateway: Asking,
         (2, "likes aisles", 0.3, 0.0),
     ]
     assert [left["reason"] for left in receipt["passed_over"]] == ["over_budget"]
+
+
+@pytest.mark.parametrize("passed_over", [PASSED_OVER, LEFT_OUT])
+async def test_a_receipt_tells_what_was_left_out_however_it_was_recorded(
+    gateway: Asking, passed_over: str
+) -> None:
+    recall = await a_recorded_recall(gateway, passed_over=passed_over)
+
+    receipt = (await gateway.ask("GET", f"/api/app/agents/recalls/{recall.recall_id}")).json()
+
+    assert receipt["passed_over"] == [
+        {
+            "memory_id": "0199f1a2-6e00-7a00-8000-000000000006",
+            "reason": "over_budget",
+            "score": 0.85,
+            "relevance": 1.0,
+            "importance": 0.4,
+            "recency": 1.0,
+        }
+    ]
 
 
 async def test_a_receipt_tells_the_label_and_a_rating_wins_over_the_outcome(gateway: Asking) -> None:

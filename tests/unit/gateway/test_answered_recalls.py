@@ -5,7 +5,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from lorebus_contracts.events import CallerBody, PassedOverEntry, RecalledEntry, RecallRecorded
+from lorebus_contracts.events import CallerBody, RecalledEntry, RecallRecorded
+from lorebus_contracts.left_out import LeftOut, left_out_columns
 from lorebus_contracts.wire import parse
 from lorebus_domain.ranking import PassedOver, PassReason
 from lorebus_domain.recall import Strategy
@@ -48,17 +49,7 @@ def test_the_bytes_are_those_that_the_events_own_model_would_write(choice: Choic
     by_model = recall.head.model_copy(
         update={
             "entries": tuple(RecalledEntry.model_validate(entry._asdict()) for entry in choice.entries),
-            "passed_over": tuple(
-                PassedOverEntry(
-                    memory_id=passed.memory_id,
-                    reason=passed.reason,
-                    score=passed.score,
-                    relevance=passed.relevance,
-                    importance=passed.importance,
-                    recency=passed.recency,
-                )
-                for passed in choice.passed_over
-            ),
+            "left_out": LeftOut(**left_out_columns(choice.passed_over)) if choice.passed_over else None,
         }
     )
 
