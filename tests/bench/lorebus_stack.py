@@ -46,7 +46,7 @@ class LorebusStack:
     @property
     def database_url(self) -> str:
         """PostgreSQL, as the owner of the tables."""
-        return self.info.database_url
+        return self.info.migrations_database_url
 
 
 @asynccontextmanager

@@ -52,7 +52,7 @@ def is_installed(python: Path = PYTHON) -> bool:
 async def _measured(peer: Peer, info: LocalInfo, plan: Plan, python: Path | None) -> dict[str, Any]:
     if peer.module is None or python is None:
         return {"installed": False, "reason": f"not installed: {peer.installing}"}
-    words = (info.database_url, str(plan.memories), str(plan.repetitions))
+    words = (info.migrations_database_url, str(plan.memories), str(plan.repetitions))
     try:
         told: dict[str, Any] = json.loads(await run_module(peer.module, *words, python=str(python)))
     except RuntimeError as error:

@@ -147,7 +147,13 @@ async def _measured(saver: Saver, work: SaveWork, *, posts_per_second: float | N
         answered_p50=percentile(sent.milliseconds, 50),
         answered_p99=percentile(sent.milliseconds, 99),
         backlog_seconds=durable - sent.ended,
-        # How many rows those make that were accepted is known only when all were.
-        wrong=abs(there.saves - accepted) + (0 if sent.refused else abs(there.rows - work.distinct)),
+        wrong=_wrong(there, work, accepted=accepted, refused=work.memories - accepted),
         refused=sent.refused,
     )
+
+
+def _wrong(there: Stored, work: SaveWork, *, accepted: int, refused: int) -> int:
+    """Memories that are missing or counted twice; what was refused for want of an answer may be there or not."""
+    if refused:
+        return max(0, accepted - there.saves, there.saves - accepted - refused)
+    return abs(there.saves - accepted) + abs(there.rows - work.distinct)

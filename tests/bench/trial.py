@@ -61,8 +61,8 @@ def save_request(of: Post) -> bytes:
 @asynccontextmanager
 async def bare_trial(info: LocalInfo, folder: Path) -> AsyncIterator[Trial]:
     """The trial, ready; ended afterwards."""
-    url = urlsplit(info.database_url)._replace(path=f"/{DATABASE}").geturl()
-    await _make_database(info.database_url, url)
+    url = urlsplit(info.migrations_database_url)._replace(path=f"/{DATABASE}").geturl()
+    await _make_database(info.migrations_database_url, url)
     port = free_port()
     with (folder / "trial.log").open("wb") as log:
         gateway = _start("trial_gateway", str(port), url, info.bootstrap_servers, log=log)

@@ -12,6 +12,7 @@ _NOWHERE = LocalInfo(
     organization_uuid="",
     bootstrap_servers="",
     database_url="",
+    migrations_database_url="",
     services={},
     pid=0,
 )
