@@ -24,14 +24,17 @@ _HALF_LIFE: Final = timedelta(days=policy.PACK_HALF_LIFE_DAYS)
 
 
 class Candidate(NamedTuple):
-    """An entry that a pack may hand out: importance in [0, 1], `created_at` with a time zone."""
+    """An entry that a pack may hand out: importance in [0, 1], `created_at` with a time zone.
+
+    `terms` are as they are stored: in their order, with a space between two.
+    """
 
     memory_id: UUID
     fingerprint: bytes
     text_chars: int
     importance: float
     created_at: datetime
-    terms: tuple[str, ...]
+    terms: str
 
 
 class PassReason(StrEnum):
@@ -73,9 +76,9 @@ class Pack:
     passed_over: tuple[PassedOver, ...]
 
 
-# Score, importance, created_at and the id as a number, which are what ranks, in this order; then relevance,
-# recency and the candidate.
-_Scored: TypeAlias = tuple[float, float, datetime, int, float, float, Candidate]
+# Score, importance, created_at and the id, which are what ranks, in this order; then relevance, recency and the
+# candidate.
+_Scored: TypeAlias = tuple[float, float, datetime, UUID, float, float, Candidate]
 
 
 def recency(created_at: datetime, now: datetime) -> float:
@@ -110,14 +113,18 @@ def rank_pack(
     packing = _Packing(top_k, budget_chars)
     entries: list[PackEntry] = []
     passed_over: list[PassedOver] = []
-    for rank_in_order, scored in enumerate(_ranked(candidates, cue, now), start=1):
-        score, importance, _, _, relevance, youth, candidate = scored
+    ranked = _ranked(candidates, cue, now)
+    for rank_in_order, scored in enumerate(ranked, start=1):
+        if packing.is_full:
+            passed_over += _beyond_top_k(ranked, rank_in_order)
+            break
+        score, importance, _, memory_id, relevance, youth, candidate = scored
         reason = packing.take_or_reason(candidate)
         parts = (score, relevance, importance, youth)
         if reason is None:
-            entries.append(PackEntry(candidate.memory_id, len(entries) + 1, *parts))
+            entries.append(PackEntry(memory_id, len(entries) + 1, *parts))
         else:
-            passed_over.append(PassedOver(candidate.memory_id, rank_in_order, reason, *parts))
+            passed_over.append(PassedOver(memory_id, rank_in_order, reason, *parts))
     return Pack(tuple(entries), tuple(passed_over))
 
 
@@ -130,10 +137,13 @@ class _Packing:
         self._free_chars = budget_chars - len(policy.PACK_HEADER) + len(policy.TEXT_SEPARATOR)
         self._fingerprints: set[bytes] = set()
 
+    @property
+    def is_full(self) -> bool:
+        """Whether whatever comes now is beyond top_k."""
+        return self._free_places == 0
+
     def take_or_reason(self, candidate: Candidate) -> PassReason | None:
         """Take the candidate, or say why it is passed over."""
-        if self._free_places == 0:
-            return PassReason.BEYOND_TOP_K
         if candidate.fingerprint in self._fingerprints:
             return PassReason.DUPLICATE
         cost_chars = len(policy.TEXT_SEPARATOR) + candidate.text_chars
@@ -145,9 +155,20 @@ class _Packing:
         return None
 
 
+def _beyond_top_k(ranked: Sequence[_Scored], first_rank: int) -> list[PassedOver]:
+    """All candidates from this rank on, which are most of them."""
+    reason = PassReason.BEYOND_TOP_K
+    return [
+        PassedOver(memory_id, rank, reason, score, relevance, importance, youth)
+        for rank, (score, importance, _, memory_id, relevance, youth, _) in enumerate(
+            ranked[first_rank - 1 :], start=first_rank
+        )
+    ]
+
+
 def _ranked(candidates: Sequence[Candidate], cue: str, now: datetime) -> list[_Scored]:
     """Best first; equal scores by importance, then newest, then highest id."""
-    overlap = relevances(terms(cue), [candidate.terms for candidate in candidates])
+    overlap = relevances(terms(cue), [candidate.terms.split() for candidate in candidates])
     scored = [
         _scored(candidate, relevance, now) for candidate, relevance in zip(candidates, overlap, strict=True)
     ]
@@ -164,4 +185,4 @@ def _scored(candidate: Candidate, relevance: float, now: datetime) -> _Scored:
         + policy.PACK_WEIGHT_RECENCY * youth
     )
     rounded = round(score, policy.PACK_SCORE_DECIMALS)
-    return (rounded, importance, created_at, memory_id.int, relevance, youth, candidate)
+    return (rounded, importance, created_at, memory_id, relevance, youth, candidate)

@@ -18,16 +18,12 @@ from lorebus_store.statements import Statement
 
 
 class StoredEntry(NamedTuple):
-    """An entry as a load needs it; `text_chars` counts code points."""
+    """An entry as a load needs it."""
 
     id: UUID
     text: str
     importance: float
     created_at: datetime
-    fingerprint: bytes
-    text_chars: int
-    reinforcement_count: int
-    principal_ref: str | None
 
 
 class _Part(NamedTuple):
@@ -185,10 +181,8 @@ async def pack_candidates(
     if reach_terms:
         statement = _ALL[key]
         values |= {"reach_terms": list(reach_terms), "reach_limit": reach_limit}
-    *columns, terms = await statement.row(conn, values)
-    if terms is None:
-        return ()
-    return tuple(map(Candidate, *columns, [tuple(entry.split(" ")) for entry in terms]))
+    columns = await statement.row(conn, values)
+    return () if columns[0] is None else tuple(map(Candidate, *columns))
 
 
 async def texts_of(conn: AsyncConnection, scope: Scope, ids: Collection[UUID]) -> Mapping[UUID, str]:

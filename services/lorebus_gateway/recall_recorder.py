@@ -17,6 +17,8 @@ from lorebus_store.errors import TransientError
 
 MOST_AT_ONCE: Final = 50
 """Recalls accepted together: many in flight on the bus, or one transaction in the store."""
+GATHER_SECONDS: Final = 0.05
+"""How long a recall waits for others, so that whoever records them has dozens in a transaction and not two."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -52,7 +54,7 @@ class RecallRecorder:
         """Have what is queued accepted; after `drain`, set `stop` and cancel it where it waits for more."""
         backoff = Backoff(most_seconds=2.0)
         while not stop.is_set():
-            batch = await self._next_batch()
+            batch = await self._next_batch(stop)
             try:
                 while not await self._accepted(batch):
                     if await pause(backoff.next_seconds(), stop):
@@ -76,8 +78,10 @@ class RecallRecorder:
         self._waiting -= recalls
         metrics.RECALL_RECORDS_WAITING.set(self._waiting)
 
-    async def _next_batch(self) -> list[AnsweredRecall]:
+    async def _next_batch(self, stop: asyncio.Event) -> list[AnsweredRecall]:
         batch = [await self._queue.get()]
+        if self._queue.qsize() < MOST_AT_ONCE - 1:
+            await pause(GATHER_SECONDS, stop)
         while len(batch) < MOST_AT_ONCE and not self._queue.empty():
             batch.append(self._queue.get_nowait())
         return batch

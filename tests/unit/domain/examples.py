@@ -72,7 +72,7 @@ class Memory:
             text_chars=len(self.text),
             importance=self.importance,
             created_at=self.created_at,
-            terms=terms(self.text),
+            terms=" ".join(terms(self.text)),
         )
 
 
