@@ -6,6 +6,7 @@ import uvloop
 
 from lorebus_kit.bus import BusProducer
 from lorebus_kit.consumer import ConsumerProcess
+from lorebus_kit.heap import settle_heap
 from lorebus_kit.logs import configure_logs
 from lorebus_kit.pools import watch_pool
 from lorebus_kit.settings import SettingsT, load_settings
@@ -19,6 +20,7 @@ def main(service: str, settings_type: type[SettingsT], build: Build[SettingsT]) 
     """Run a consumer until SIGTERM or SIGINT; a wrong setting ends it at once with exit code 2."""
     settings = load_settings(settings_type)
     configure_logs(service, settings.log_level)
+    settle_heap()
     with traced_process(service, settings):
         uvloop.run(_run(service, settings, build))
 

@@ -14,8 +14,9 @@ from zlib import crc32
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from lorebus_store.statements import Statement
-from lorebus_store.tables import SHARDS
 
+SHARDS: Final = 16
+"""Shards of the outbox: one is relayed by one process at a time, so that a key's order is kept."""
 CHANNEL: Final = "lorebus_outbox"
 """Notified at commit, to wake a relay (`Database.listen`)."""
 MOST_COUNTED: Final = 10_000

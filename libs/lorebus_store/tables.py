@@ -36,8 +36,6 @@ from sqlalchemy.dialects.postgresql import (
 from lorebus_store.columns import FALSE, TRUE, ZERO, key, made, moment, optional, principal, required
 
 SCHEMA: Final = "lorebus"
-SHARDS: Final = 16
-"""Shards of the outbox: one is relayed by one process at a time, so that a key's order is kept."""
 
 COMPARED: Final[dict[str, Any]] = {
     "version_table_schema": SCHEMA,
