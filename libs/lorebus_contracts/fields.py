@@ -126,7 +126,9 @@ Importance = Annotated[float, Field(strict=True, ge=0.0, le=1.0, allow_inf_nan=F
 Score = Annotated[float, Field(strict=True, ge=0.0, le=1.0, allow_inf_nan=False)]
 """A score or a part of one."""
 
-Uuid = Annotated[UUID, BeforeValidator(_text_only)]
+Uuid = UUID
+"""Text; the library takes bytes besides, which JSON has none of."""
+
 Timestamp = Annotated[
     AwareDatetime, BeforeValidator(_no_bare_number), BeforeValidator(_text_only), AfterValidator(_utc)
 ]

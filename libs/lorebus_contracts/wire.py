@@ -21,6 +21,7 @@ _PROBLEM_OF: Final[Mapping[str, str]] = {
     "extra_forbidden": "is not a known key",
     "model_type": "should be a JSON object",
     "uuid_parsing": "should be a valid UUID",
+    "uuid_type": "should be a string",
     "datetime_parsing": "should be a date and time as RFC 3339 says",
     "datetime_from_date_parsing": "should be a date and time as RFC 3339 says",
 }

@@ -44,6 +44,7 @@ from lorebus_gateway.routes import ROUTES
 from lorebus_gateway.run_changes import RunChanges
 from lorebus_gateway.run_noter import RunNoter
 from lorebus_gateway.run_status import RunStatus
+from lorebus_gateway.runner_paths import Application
 from lorebus_gateway.runtime_sessions import RuntimeSessions
 from lorebus_gateway.saving import Saving
 from lorebus_gateway.services import Services
@@ -117,7 +118,9 @@ class Gateway:
             path: PathEndpoint([route for route in ROUTES if route.path == path], self._services)
             for path in paths
         }
-        app = Starlette(
+        app = Application(
+            endpoints,
+            on_error=_internal_error,
             routes=[
                 *(StarletteRoute(path, endpoint) for path, endpoint in endpoints.items()),
                 StarletteRoute("/mcp", self._mcp),
