@@ -17,7 +17,7 @@ from lorebus_store.errors import TransientError
 
 MOST_AT_ONCE: Final = 50
 """Recalls accepted together: many in flight on the bus, or one transaction in the store."""
-GATHER_SECONDS: Final = 0.05
+GATHER_SECONDS: Final = 0.02
 """How long a recall waits for others, so that whoever records them has dozens in a transaction and not two."""
 
 _log: Final = logging.getLogger(__name__)
