@@ -42,6 +42,7 @@ def page(results: Mapping[str, Any], sections: Sequence[Section], charts: Sequen
     first, *others = sections
     parts = [
         _HEAD,
+        _sizes(results["plan"]),
         _section(first),
         *(f"![{Path(name).stem}]({name})" for name in charts),
         *map(_section, others),
@@ -51,6 +52,15 @@ def page(results: Mapping[str, Any], sections: Sequence[Section], charts: Sequen
         soak = json.loads((folder / SOAK_FILE).read_text("utf-8"))
         parts += [_SOAK, soak_markdown(soak), _SOAK_CHARTS]
     return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def _sizes(plan: Mapping[str, Any]) -> str:
+    """How large everything was, and that a part of the sizes is not the whole."""
+    sizes = ", ".join(f"{size:,}".replace(",", " ") for size in plan["sizes"])
+    told = f"Agent configs of {sizes} entries; {plan['memories']} memories saved in each measurement of saves"
+    if plan["scale"] == 1.0:
+        return told + "."
+    return f"{told}: **{plan['scale']:g} of the full sizes**, so that no verdict below is the last word."
 
 
 def _section(section: Section) -> str:
