@@ -53,6 +53,7 @@ _TRUSTED_IDLE_SECONDS: Final = 1.0
 _PING_TIMEOUT_SECONDS: Final = 3.0
 _RECYCLE_SECONDS: Final = 1_800
 _GOODBYE_SECONDS: Final = 3.0
+_ROLLBACK_SECONDS: Final = 1.0
 _DRIVER_ERRORS: Final = (
     OSError,
     asyncpg.PostgresError,
@@ -257,6 +258,8 @@ async def _roll_back(driver: Any) -> None:  # noqa: ANN401  # asyncpg ships no t
     if driver.is_closed():
         return
     try:
-        await driver.execute("ROLLBACK")
+        # Whoever was cancelled because the server does not answer must not wait for it here instead.
+        async with asyncio.timeout(_ROLLBACK_SECONDS):
+            await driver.execute("ROLLBACK")
     except _DRIVER_ERRORS:
         driver.terminate()

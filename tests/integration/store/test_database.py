@@ -34,10 +34,7 @@ async def wire(database_url: str) -> AsyncIterator[SlowWire]:
 @pytest.fixture
 async def hasty(database_url: str, wire: SlowWire) -> AsyncIterator[Database]:
     """A database behind the wire that is given up after half a second."""
-    address = urlsplit(database_url)
-    user = address.netloc.rpartition("@")[0]
-    behind = address._replace(netloc=f"{user}@127.0.0.1:{wire.port}").geturl()
-    database = Database(behind, command_timeout_seconds=0.5, connect_timeout_seconds=0.5)
+    database = Database(_behind(wire, database_url), command_timeout_seconds=0.5, connect_timeout_seconds=0.5)
     try:
         await database.ping()
         yield database
@@ -267,6 +264,28 @@ async def test_a_caller_that_stops_waiting_leaves_no_connection_behind(
         wire.let_flow()
         await hasty.ping()
     assert hasty.pool_status().in_use == 0
+
+
+async def test_who_gives_up_a_server_that_hangs_does_not_wait_for_it_to_roll_back(
+    database_url: str, wire: SlowWire
+) -> None:
+    patient = Database(_behind(wire, database_url))
+    await patient.ping()
+    wire.hold()
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await patient.ping()
+    wire.let_flow()
+    await patient.ping()
+    await patient.dispose()
+
+
+def _behind(wire: SlowWire, database_url: str) -> str:
+    """The database's address with the wire in between."""
+    address = urlsplit(database_url)
+    user = address.netloc.rpartition("@")[0]
+    return address._replace(netloc=f"{user}@127.0.0.1:{wire.port}").geturl()
 
 
 async def _is_true(holds: bool) -> bool:  # noqa: FBT001  # A condition in the form that `eventually` takes.
