@@ -4,6 +4,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Coroutine, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -25,11 +26,16 @@ collect_ignore = [] if backends.wants_apache_kafka() else ["kafka"]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """On Apache Kafka run what asks for a broker; what does not is the same there as in `make test`."""
+    """On Apache Kafka run its own tests and what asks for a broker; the rest is the same as in `make test`."""
     if not backends.wants_apache_kafka():
         return
     needs = {"bootstrap_servers", "kafka_cluster", "broker"}
-    kept = [item for item in items if needs & set(getattr(item, "fixturenames", ()))]
+    own = Path(__file__).parent / "kafka"
+    kept = [
+        item
+        for item in items
+        if item.path.is_relative_to(own) or needs & set(getattr(item, "fixturenames", ()))
+    ]
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = kept
 

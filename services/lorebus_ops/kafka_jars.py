@@ -3,11 +3,11 @@
 import hashlib
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import Final
 
 from lorebus_ops.errors import StackError
+from lorebus_ops.made_once import made_once
 
 REPOSITORY: Final = Path(__file__).parents[2]
 POM: Final = REPOSITORY / "deploy" / "kafka" / "pom.xml"
@@ -24,28 +24,13 @@ def jars_folder(pom: Path = POM, cache: Path = CACHE) -> Path:
         if shutil.which(tool) is None:
             raise StackError(f"Apache Kafka needs {wanted}, and there is no `{tool}`")
     folder = cache / hashlib.sha256(pom.read_bytes()).hexdigest()[:12]
-    if not folder.exists():
-        _fetch(pom, folder)
+    made_once(folder, lambda made: _fetch(pom, made), is_whole=Path.is_dir)
     return folder
 
 
-def _fetch(pom: Path, folder: Path) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    # Renamed when whole: a fetch that was interrupted, or a second one at the same time, leaves nothing half.
-    with tempfile.TemporaryDirectory(dir=folder.parent) as made:
-        command = (
-            "mvn",
-            "-q",
-            "-B",
-            "-f",
-            str(pom),
-            "dependency:copy-dependencies",
-            f"-DoutputDirectory={made}/jars",
-        )
-        done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - Fixed words.
-        if done.returncode != 0:
-            raise StackError(
-                f"Maven could not bring Apache Kafka: {done.stdout[-2000:]}{done.stderr[-2000:]}"
-            )
-        if not folder.exists():
-            (Path(made) / "jars").rename(folder)
+def _fetch(pom: Path, target: Path) -> None:
+    goal = ("dependency:copy-dependencies", f"-DoutputDirectory={target}")
+    command = ("mvn", "-q", "-B", "-f", str(pom), *goal)
+    done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - Fixed words.
+    if done.returncode != 0:
+        raise StackError(f"Maven could not bring Apache Kafka: {done.stdout[-2000:]}{done.stderr[-2000:]}")

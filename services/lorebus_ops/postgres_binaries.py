@@ -10,11 +10,11 @@ import os
 import shutil
 import stat
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import Final
 
 from lorebus_ops.errors import StackError
+from lorebus_ops.made_once import made_once
 from lorebus_ops.processes import Account
 
 SHARED_COPY: Final = Path("/var/cache/lorebus")
@@ -40,8 +40,11 @@ def bin_folder(
     if _can_run(_bin(packages), account):
         return _bin(packages)
     copy = shared_copy / f"{_DISTRIBUTION}-{importlib.metadata.version(_DISTRIBUTION)}"
-    if not _can_run(_bin(copy), account):
-        _copy(packages, copy)
+    made_once(
+        copy,
+        lambda made: _copy(packages, made),
+        is_whole=lambda folder: _can_run(_bin(folder), account),
+    )
     if not _can_run(_bin(copy), account):
         raise StackError(
             f"the programs of PostgreSQL cannot be run, neither installed nor as the copy {copy}"
@@ -84,21 +87,12 @@ def _can_run(bin_path: Path, account: Account | None) -> bool:
 
 
 def _copy(packages: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True, mode=_ENTERED_BY_ALL)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".copying-") as made:
-        for name in (_PACKAGE, f"{_PACKAGE}.libs"):
-            if (packages / name).is_dir():
-                shutil.copytree(
-                    packages / name,
-                    Path(made) / name,
-                    ignore=shutil.ignore_patterns("include", "__pycache__"),
-                )
-        _open_to_all(Path(made))
-        shutil.rmtree(target, ignore_errors=True)
-        # Somebody who copied at the same time and came first has put the same files there.
-        if not target.exists():
-            Path(made).rename(target)
-            Path(made).mkdir()
+    for name in (_PACKAGE, f"{_PACKAGE}.libs"):
+        if (packages / name).is_dir():
+            shutil.copytree(
+                packages / name, target / name, ignore=shutil.ignore_patterns("include", "__pycache__")
+            )
+    _open_to_all(target)
 
 
 def _open_to_all(folder: Path) -> None:
