@@ -8,7 +8,7 @@ begins goes on in a record as the W3C header `traceparent`. An exception is not 
 import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Final, Protocol
 from uuid import UUID
@@ -84,15 +84,7 @@ def headers(told: str | None) -> tuple[tuple[str, bytes], ...]:
 @contextmanager
 def request(name: str, attributes: Attributes, *, asked_in: str | None) -> Iterator[Span]:
     """A span around the answering of a request; `asked_in` is its `traceparent`, if it has one."""
-    parent = _remote(asked_in)
-    with _tracer().start_as_current_span(
-        name,
-        context=parent,
-        kind=SpanKind.SERVER,
-        attributes=dict(attributes),
-        record_exception=False,
-        set_status_on_exception=False,
-    ) as span:
+    with _entered(name, SpanKind.SERVER, attributes, _remote(asked_in)) as span:
         yield span
 
 
@@ -103,14 +95,7 @@ def work(name: str, attributes: Attributes, *, caused_in: str | None) -> Iterato
     if parent is None:
         yield
         return
-    with _tracer().start_as_current_span(
-        name,
-        context=parent,
-        kind=SpanKind.CONSUMER,
-        attributes=dict(attributes),
-        record_exception=False,
-        set_status_on_exception=False,
-    ):
+    with _entered(name, SpanKind.CONSUMER, attributes, parent):
         yield
 
 
@@ -120,13 +105,7 @@ def call(name: str, attributes: Attributes) -> Iterator[Span]:
     if not trace.get_current_span().get_span_context().is_valid:
         yield trace.INVALID_SPAN
         return
-    with _tracer().start_as_current_span(
-        name,
-        kind=SpanKind.CLIENT,
-        attributes=dict(attributes),
-        record_exception=False,
-        set_status_on_exception=False,
-    ) as span:
+    with _entered(name, SpanKind.CLIENT, attributes, None) as span:
         yield span
 
 
@@ -210,6 +189,20 @@ def _told(record: Told) -> str | None:
         if name == HEADER and value is not None:
             return value.decode("ascii", "replace")
     return None
+
+
+def _entered(
+    name: str, kind: SpanKind, attributes: Attributes, parent: Context | None
+) -> AbstractContextManager[Span]:
+    """A span that we are then in; it never says what an error said, which may hold memory text."""
+    return _tracer().start_as_current_span(
+        name,
+        context=parent,
+        kind=kind,
+        attributes=dict(attributes),
+        record_exception=False,
+        set_status_on_exception=False,
+    )
 
 
 def _remote(told: str | None) -> Context | None:

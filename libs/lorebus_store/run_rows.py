@@ -111,3 +111,9 @@ def step_json(step: Step) -> str:
     """One step as a JSON object; written by hand, because saves do it thousands of times a second."""
     data = "" if step.data is None else f', "data": {step.data}'
     return f'{{"state_name": "{step.state_name}", "at": "{step.at.isoformat()}"{data}}}'
+
+
+def run_of(row: Iterable[Any]) -> Run:
+    """The run of a row whose columns are the fields of `Run`, in their order."""
+    run = Run._make(row)
+    return run._replace(type=WorkflowType(run.type), state_name=State(run.state_name))

@@ -4,7 +4,7 @@ This is the system's own view (`SystemRole.HOUSEKEEPING`); what an organization 
 found by their ids, states and times, and then read for the organizations alone that were found.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from lorebus_contracts.workflows import State, WorkflowType
 from lorebus_store.acting import Tenants, narrow
-from lorebus_store.run_rows import Run
+from lorebus_store.run_rows import Run, run_of
 from lorebus_store.statements import Statement
 
 _RUN: Final = ", ".join(Run._fields)
@@ -79,9 +79,4 @@ async def _read(conn: AsyncConnection, found: Sequence[Any]) -> tuple[Run, ...]:
         return ()
     await narrow(conn, Tenants.of_all(row[0] for row in found))
     values = {"organizations": [row[0] for row in found], "ids": [row[1] for row in found]}
-    return tuple(map(_run, await _READ.rows(conn, values)))
-
-
-def _run(row: Iterable[Any]) -> Run:
-    run = Run._make(row)
-    return run._replace(type=WorkflowType(run.type), state_name=State(run.state_name))
+    return tuple(map(run_of, await _READ.rows(conn, values)))

