@@ -8,7 +8,7 @@ The rule that must not break: a run that found something stays in the report.
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final
@@ -22,7 +22,8 @@ Three organizations that share every id they can choose (agent configs, sessions
 people that are made to be taken for each other) are driven at random over HTTP, MCP and the bus, on all services as
 processes of their own. Each text has a canary, and every byte of every answer is searched for canaries. Who may see
 which is said in the test anew, from the specification alone. Written by `python -m tests.isolation.report` from what
-the runs recorded; `make isolation` does a run of a million operations.
+the runs recorded; `make isolation` does a run of a million operations in one go. Below, each run is one of
+a seed, so that any can be done again by itself.
 """
 _COLUMNS: Final = (
     "| run | seed | operations | answers searched | canaries shown to their own | foreign | of other organizations"
@@ -43,12 +44,22 @@ def section(lines: Iterable[Line]) -> str:
             "|---|---:|---:|---:|---:|---:|---:|---:|---|",
             *map(_row, runs),
             "",
+            *_sums(runs),
+            "",
             f"The longest run, by operation: {_told(longest['by_operation'])}.",
             "",
             f"By status of the answers: {_told(longest['by_status'])}.",
             "",
         ]
     )
+
+
+def _sums(runs: Sequence[Line]) -> Iterator[str]:
+    """What runs of one kind come to together."""
+    for name in dict.fromkeys(run["name"] for run in runs):
+        alike = [run for run in runs if run["name"] == name]
+        operations, foreign = (sum(int(run[key]) for run in alike) for key in ("operations", "foreign"))
+        yield f"Together {name}: {_number(operations)} operations, {_number(foreign)} foreign texts.  "
 
 
 def updated(page: str, written: str) -> str:
