@@ -36,7 +36,13 @@ class WouldPrune(NamedTuple):
 # The last condition always holds; it names the index `memories_of_config`.
 _OF_CONFIG: Final = """organization_uuid = :organization_uuid AND agent_config_uuid = :agent_config_uuid
     AND state = 'active' AND importance >= 0"""
-_COUNT: Final = Statement(f"SELECT count(*) FROM lorebus.memories WHERE {_OF_CONFIG}")
+# Exact while the config is locked: whoever adds an entry or takes one away counts it in the same transaction.
+_COUNT: Final = Statement(
+    """
+    SELECT entry_count FROM lorebus.agent_configs
+    WHERE organization_uuid = :organization_uuid AND agent_config_uuid = :agent_config_uuid
+    """
+)
 _LOWEST: Final = Statement(
     f"""
     SELECT {", ".join(LowEntry._fields)} FROM lorebus.memories WHERE {_OF_CONFIG}
@@ -72,9 +78,9 @@ _DELETE_NEXT_LOWEST: Final = Statement(
             > (CAST(:importance AS double precision), CAST(:created_at AS timestamptz), CAST(:id AS uuid))"""
     )
 )
-_SET_COUNTER: Final = Statement(
+_COUNT_DELETED: Final = Statement(
     """
-    UPDATE lorebus.agent_configs SET entry_count = :count
+    UPDATE lorebus.agent_configs SET entry_count = entry_count - CAST(:deleted AS bigint)
     WHERE organization_uuid = :organization_uuid AND agent_config_uuid = :agent_config_uuid
     """
 )
@@ -86,7 +92,7 @@ async def prune_lowest(
     """Delete the lowest entries of a config until it holds `keep`; their ids, lowest first.
 
     Lowest importance first, oldest among equals, then by id (SPEC.md section 7). The config is locked
-    (`lock_config`), so that the result is exact beside saves, and its counter is set to what is left. At most
+    (`lock_config`), so that the result is exact beside saves, and its counter counts what is left. At most
     `chunk` entries a statement; with `at_most`, no more than that many in this transaction.
     """
     await lock_config(conn, pair)
@@ -99,9 +105,11 @@ async def prune_lowest(
         statement = _DELETE_NEXT_LOWEST if last else _DELETE_LOWEST
         step = {"count": min(chunk, excess - len(deleted))}
         rows = await statement.rows(conn, key | last | step)
+        if not rows:
+            raise AssertionError("an agent config counts more entries than it has")
         deleted += [row[2] for row in rows]
         last = {"importance": rows[-1][0], "created_at": rows[-1][1], "id": rows[-1][2]}
-    await _SET_COUNTER.run(conn, key | {"count": count - len(deleted)})
+    await _COUNT_DELETED.run(conn, key | {"deleted": len(deleted)})
     return tuple(deleted)
 
 
