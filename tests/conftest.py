@@ -1,6 +1,7 @@
 """What every test may ask for: a database of its own, a broker with topics of its own."""
 
 import asyncio
+import signal
 import uuid
 from collections.abc import AsyncIterator, Coroutine, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,11 @@ TOPIC_PREFIX: Final = "t"
 
 # These tests need a cluster of Apache Kafka: `make test-kafka` runs them.
 collect_ignore = [] if backends.wants_apache_kafka() else ["kafka"]
+
+
+def pytest_configure() -> None:
+    """End in good order on SIGTERM as well: fixtures end the processes that they started."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
