@@ -20,12 +20,12 @@ from lorebus_domain.ranking import PassedOver, PassReason
 
 _ID_BYTES: Final = 16
 _PARTS: Final = Struct("<4d")
-_LETTERS: Final[Mapping[PassReason, str]] = {
+LETTERS: Final[Mapping[PassReason, str]] = {
     PassReason.DUPLICATE: "d",
     PassReason.OVER_BUDGET: "o",
     PassReason.BEYOND_TOP_K: "b",
 }
-_REASONS: Final[Mapping[str, PassReason]] = {letter: reason for reason, letter in _LETTERS.items()}
+_REASONS: Final[Mapping[str, PassReason]] = {letter: reason for reason, letter in LETTERS.items()}
 _BASE64: Final = r"^[A-Za-z0-9+/]*={0,2}$"
 
 
@@ -92,7 +92,7 @@ def left_out_columns(passed_over: Sequence[PassedOver]) -> dict[str, str]:
     parts = Struct(f"<{4 * len(passed_over)}d").pack(*numbers)
     return {
         "memory_ids": b64encode(b"".join([passed.memory_id.bytes for passed in passed_over])).decode(),
-        "reasons": "".join([_LETTERS[passed.reason] for passed in passed_over]),
+        "reasons": "".join([LETTERS[passed.reason] for passed in passed_over]),
         "parts": b64encode(parts).decode(),
     }
 

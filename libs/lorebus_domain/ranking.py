@@ -110,7 +110,7 @@ def rank_pack(
     """
     if top_k < policy.TOP_K_MIN:
         raise ValueError(f"top_k is at least {policy.TOP_K_MIN}, not {top_k}")
-    packing = _Packing(top_k, budget_chars)
+    packing = Packing(top_k, budget_chars)
     entries: list[PackEntry] = []
     passed_over: list[PassedOver] = []
     ranked = _ranked(candidates, cue, now)
@@ -119,7 +119,7 @@ def rank_pack(
             passed_over += _beyond_top_k(ranked, rank_in_order)
             break
         score, importance, _, memory_id, relevance, youth, candidate = scored
-        reason = packing.take_or_reason(candidate)
+        reason = packing.take_or_reason(candidate.fingerprint, candidate.text_chars)
         parts = (score, relevance, importance, youth)
         if reason is None:
             entries.append(PackEntry(memory_id, len(entries) + 1, *parts))
@@ -128,7 +128,7 @@ def rank_pack(
     return Pack(tuple(entries), tuple(passed_over))
 
 
-class _Packing:
+class Packing:
     """What is in the pack so far, and so what still may come in."""
 
     def __init__(self, top_k: int, budget_chars: int) -> None:
@@ -142,16 +142,16 @@ class _Packing:
         """Whether whatever comes now is beyond top_k."""
         return self._free_places == 0
 
-    def take_or_reason(self, candidate: Candidate) -> PassReason | None:
+    def take_or_reason(self, fingerprint: bytes, text_chars: int) -> PassReason | None:
         """Take the candidate, or say why it is passed over."""
-        if candidate.fingerprint in self._fingerprints:
+        if fingerprint in self._fingerprints:
             return PassReason.DUPLICATE
-        cost_chars = len(policy.TEXT_SEPARATOR) + candidate.text_chars
+        cost_chars = len(policy.TEXT_SEPARATOR) + text_chars
         if cost_chars > self._free_chars:
             return PassReason.OVER_BUDGET
         self._free_places -= 1
         self._free_chars -= cost_chars
-        self._fingerprints.add(candidate.fingerprint)
+        self._fingerprints.add(fingerprint)
         return None
 
 

@@ -31,12 +31,29 @@ def relevances(cue_terms: Collection[str], entries: Sequence[Sequence[str]]) -> 
     weights = {term: log(1 + len(entries) / count) for term, count in containing.items()}
     mean_length = sum(map(len, entries)) / len(entries)
     raws = [
-        _raw(weights, frequency, _damping(len(entry) / mean_length)) if frequency else 0.0
+        _raw(weights, frequency, damping(len(entry) / mean_length)) if frequency else 0.0
         for entry, frequency in zip(entries, frequencies, strict=True)
     ]
-    # The floor keeps a word that all candidates share from making each of them a perfect match.
-    best = max(*raws, log(1 + len(entries)) / policy.RELEVANCE_FLOOR_DIVISOR)
+    best = max(*raws, floor(len(entries)))
     return tuple(raw / best for raw in raws)
+
+
+def floor(candidates: int) -> float:
+    """The least that the best overlap counts as, so that a word that all share makes none a perfect match.
+
+    Source: RELEVANCE.md, "Formula".
+    """
+    return log(1 + candidates) / policy.RELEVANCE_FLOOR_DIVISOR
+
+
+def damping(relative_length: float) -> float:
+    """K(e) of the formula, of an entry's length over the mean.
+
+    Source: RELEVANCE.md, "Formula".
+    """
+    return policy.RELEVANCE_SATURATION * (
+        policy.RELEVANCE_DAMPING_BASE + policy.RELEVANCE_DAMPING_SLOPE * relative_length
+    )
 
 
 def reach_terms(cue_terms: Collection[str]) -> tuple[str, ...]:
@@ -62,12 +79,5 @@ def _frequencies(cue: frozenset[str], entry: Sequence[str]) -> dict[str, int]:
     return Counter(filter(shared.__contains__, entry))
 
 
-def _damping(relative_length: float) -> float:
-    """K(e) of the formula."""
-    return policy.RELEVANCE_SATURATION * (
-        policy.RELEVANCE_DAMPING_BASE + policy.RELEVANCE_DAMPING_SLOPE * relative_length
-    )
-
-
-def _raw(weights: dict[str, float], frequency: dict[str, int], damping: float) -> float:
-    return fsum(weights[term] * count / (count + damping) for term, count in frequency.items())
+def _raw(weights: dict[str, float], frequency: dict[str, int], damped: float) -> float:
+    return fsum(weights[term] * count / (count + damped) for term, count in frequency.items())

@@ -4,8 +4,10 @@ The rule that must not break: a new rule gets a new `TERMS_VERSION`, which is st
 because the terms of a cue only ever meet terms of the same version (RELEVANCE.md, "Terms").
 """
 
+import hashlib
 import re
 import unicodedata
+from collections.abc import Iterable
 from functools import lru_cache
 from operator import add
 from typing import Final
@@ -15,6 +17,7 @@ import regex
 from lorebus_domain import policy
 
 TERMS_VERSION: Final = 1
+HASH_BYTES: Final = 8
 
 STOP_WORDS: Final = frozenset(
     """
@@ -50,6 +53,7 @@ _HAN: Final = regex.compile(r"\p{Script=Han}")
 # Longer runs hardly ever come again, and would make the memory of words large.
 _REMEMBERED_RUN_CHARS: Final = 24
 _REMEMBERED_RUNS: Final = 8_192
+_REMEMBERED_HASHES: Final = 16_384
 
 # A final `s` is a plural only in an ASCII word longer than this.
 _PLURAL_ABOVE_CHARS: Final = 3
@@ -71,6 +75,16 @@ def terms(text: str) -> tuple[str, ...]:
     for run in _runs(text):
         found += _remembered_terms(run) if len(run) <= _REMEMBERED_RUN_CHARS else _terms_of_run(run)
     return tuple(found)
+
+
+def packed(found: Iterable[str]) -> bytes:
+    """Terms as numbers to compare: the first 8 bytes of the SHA-256 of each, in their order."""
+    return b"".join(map(_hashed, found))
+
+
+@lru_cache(maxsize=_REMEMBERED_HASHES)
+def _hashed(term: str) -> bytes:
+    return hashlib.sha256(term.encode(errors="surrogatepass")).digest()[:HASH_BYTES]
 
 
 def _runs(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Takes the older entries of a config into reach, once its `memory_pack_reach` has become `all`.
+"""Gives older entries what newer ones are saved with: a place in reach, hashed terms (`lorebus_store.reach`).
 
 The rule that must not break: it goes on in small steps, each a transaction, so that no save of the config waits long.
 """
@@ -22,7 +22,7 @@ class Reaching:
         self._database = database
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Extend until `stop` is set.
+        """Go on until `stop` is set.
 
         Raises:
             TransientError: PostgreSQL is away; begin again later.
@@ -33,6 +33,6 @@ class Reaching:
             await pause(LOOK_SECONDS, stop)
 
     async def step(self) -> bool:
-        """Take at most a thousand entries of one config into reach; false when no config waits."""
+        """Give at most a thousand entries of one config what they lack; false when no config waits."""
         async with self._database.begin(SystemRole.HOUSEKEEPING) as connection:
             return await reach.extend(connection, chunk=ENTRIES_A_STEP)

@@ -66,16 +66,30 @@ NOBODY: Final = Tenants.of()
 def opening(acts_for: ActsFor) -> str:
     """The SQL that makes the rest of a transaction act for somebody; it needs no parameters and gives no rows."""
     match acts_for:
-        case Tenants(organizations):
-            # The text of a UUID is hexadecimal digits and hyphens, so that it can stand in a statement.
-            named = ",".join(sorted(str(UUID(int=organization.int)) for organization in organizations))
-            return f"SET LOCAL {ORGANIZATIONS_SETTING} = '{named}'"
+        case Tenants():
+            return f"SET LOCAL {ORGANIZATIONS_SETTING} = '{named(acts_for)}'"
         case KeyHolder(key_hash):
             return f"SET LOCAL {KEY_HASH_SETTING} = '{key_hash.hex()}'"
         case SystemRole():
             return f"SET LOCAL ROLE {acts_for.value}"
         case _:
             assert_never(acts_for)
+
+
+GATE: Final = (
+    f"(SELECT set_config('{ORGANIZATIONS_SETTING}', CAST(:acts_for AS text), true) AS organizations)"
+)
+"""The same as a part of a statement, for reads that are a transaction by themselves (`Database.glance`).
+
+It goes first in FROM, as `acting`, and all else stands in LATERAL subselects with `acting.organizations IS NOT NULL`,
+so that no row is looked at before. Where it came too late, nothing would be seen.
+"""
+
+
+def named(tenants: Tenants) -> str:
+    """The organizations as the setting has them, and as `GATE` takes them by `:acts_for`."""
+    # The text of a UUID is hexadecimal digits and hyphens, so that it can stand in a statement.
+    return ",".join(sorted(str(UUID(int=organization.int)) for organization in tenants.organizations))
 
 
 async def narrow(conn: AsyncConnection, tenants: Tenants) -> None:

@@ -21,7 +21,7 @@ from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection, QueuePool
 
-from lorebus_store.acting import ActsFor, opening
+from lorebus_store.acting import NOBODY, ActsFor, opening
 from lorebus_store.errors import translated
 from lorebus_store.logins import refuse_unheld
 from lorebus_store.statements import Statement, driver_of
@@ -139,6 +139,29 @@ class Database:
             beginning = self._beginning(opening(acts_for), "BEGIN READ ONLY")
             async with self._engine.connect() as conn, _transaction(conn, beginning):
                 yield conn
+
+    @asynccontextmanager
+    async def glance(self) -> AsyncIterator[AsyncConnection]:
+        """A connection for statements that say by themselves whom they act for (`acting.GATE`); others see nothing.
+
+        Each is a transaction of its own and one round trip. Behind a pooler, where the next statement may come to
+        another server process, they share one.
+
+        Raises:
+            TransientError, PermanentError, UnheldLoginError: as `begin`.
+        """
+        if self._pooler:
+            async with self.read(NOBODY) as conn:
+                yield conn
+        else:
+            with translated():
+                async with self._engine.connect() as conn:
+                    try:
+                        yield conn
+                    except (asyncio.CancelledError, TimeoutError, asyncpg.InternalClientError):
+                        # Whether the server still works on it is not known, and nobody is to wait for that.
+                        driver_of(conn).terminate()
+                        raise
 
     async def ping(self) -> None:
         """Ask the database for an answer; for nobody.

@@ -9,6 +9,7 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid6 import uuid7
 
+from lorebus_store.settings import tell_of_change
 from lorebus_store.statements import Statement
 
 
@@ -125,7 +126,10 @@ async def list_keys(conn: AsyncConnection, organization_uuid: UUID) -> tuple[Api
 
 async def revoke(conn: AsyncConnection, *, organization_uuid: UUID, key_id: UUID) -> bool:
     """Close the door to a key; False when the organization has no such open key."""
-    return await _REVOKE.run(conn, {"organization_uuid": organization_uuid, "id": key_id}) == 1
+    revoked = await _REVOKE.run(conn, {"organization_uuid": organization_uuid, "id": key_id}) == 1
+    if revoked:
+        await tell_of_change(conn)
+    return revoked
 
 
 async def mark_used(conn: AsyncConnection, keys: Sequence[tuple[UUID, UUID]]) -> None:

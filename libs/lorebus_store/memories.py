@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from lorebus_domain.fingerprint import FINGERPRINT_VERSION
 from lorebus_domain.saving import FoldedEntry
-from lorebus_domain.terms import TERMS_VERSION
+from lorebus_domain.terms import TERMS_VERSION, packed
 from lorebus_domain.visibility import MemoryScope
 from lorebus_store import candidates, listing, locks, pruning, recalls
 from lorebus_store.locks import ConfigPair
@@ -25,6 +25,7 @@ from lorebus_store.statements import Statement
 share_configs = locks.share_configs
 lock_config = locks.lock_config
 StoredEntry = candidates.StoredEntry
+PackedCandidates = candidates.PackedCandidates
 newest = candidates.newest
 most_important = candidates.most_important
 pack_candidates = candidates.pack_candidates
@@ -101,11 +102,11 @@ _UPSERT: Final = Statement(
     """
     INSERT INTO lorebus.memories AS m
         (organization_uuid, id, agent_config_uuid, principal_ref, fingerprint_version, fingerprint, text, importance,
-        reinforcement_count, terms, terms_version, origin, session_uuid, provenance, in_reach, created_at, updated_at,
-        state, quarantine_reason, echo_count)
+        reinforcement_count, terms, term_hashes, terms_version, origin, session_uuid, provenance, in_reach, created_at,
+        updated_at, state, quarantine_reason, echo_count)
     SELECT e.organization_uuid, e.id, e.agent_config_uuid, e.principal_ref, CAST(:fingerprint_version AS smallint),
-        e.fingerprint, e.text, e.importance, e.occurrences - 1, e.terms, CAST(:terms_version AS smallint),
-        e.origin, e.session_uuid, CAST(e.provenance AS jsonb),
+        e.fingerprint, e.text, e.importance, e.occurrences - 1, e.terms, e.term_hashes,
+        CAST(:terms_version AS smallint), e.origin, e.session_uuid, CAST(e.provenance AS jsonb),
         coalesce((
             SELECT c.memory_pack_reach = 'all' FROM lorebus.agent_configs c
             WHERE c.organization_uuid = e.organization_uuid AND c.agent_config_uuid = e.agent_config_uuid
@@ -115,11 +116,11 @@ _UPSERT: Final = Statement(
     FROM unnest(
         CAST(:organizations AS uuid[]), CAST(:ids AS uuid[]), CAST(:configs AS uuid[]), CAST(:principals AS text[]),
         CAST(:fingerprints AS bytea[]), CAST(:texts AS text[]), CAST(:importances AS double precision[]),
-        CAST(:occurrences AS integer[]), CAST(:terms AS text[]), CAST(:origins AS text[]),
-        CAST(:sessions AS uuid[]), CAST(:provenances AS text[]), CAST(:quarantine_reasons AS text[]),
-        CAST(:echoes AS integer[])
+        CAST(:occurrences AS integer[]), CAST(:terms AS text[]), CAST(:term_hashes AS bytea[]),
+        CAST(:origins AS text[]), CAST(:sessions AS uuid[]), CAST(:provenances AS text[]),
+        CAST(:quarantine_reasons AS text[]), CAST(:echoes AS integer[])
     ) AS e (organization_uuid, id, agent_config_uuid, principal_ref, fingerprint, text, importance, occurrences,
-        terms, origin, session_uuid, provenance, quarantine_reason, echoes)
+        terms, term_hashes, origin, session_uuid, provenance, quarantine_reason, echoes)
     ON CONFLICT (organization_uuid, agent_config_uuid, principal_ref, fingerprint_version, fingerprint)
     DO UPDATE SET
         importance = greatest(m.importance, excluded.importance),
@@ -217,6 +218,7 @@ async def upsert_reinforcing(
         "importances": [entry.importance for entry in entries],
         "occurrences": [entry.occurrences for entry in entries],
         "terms": [" ".join(entry.terms) for entry in entries],
+        "term_hashes": [packed(entry.terms) for entry in entries],
         "origins": [source.origin for source in sources],
         "sessions": [source.session_uuid for source in sources],
         "provenances": [source.provenance for source in sources],

@@ -59,6 +59,7 @@ class StagedEntry(NamedTuple):
     text: str
     importance: float
     terms: str
+    term_hashes: bytes
     reinforcement_count: int
     echo_count: int
     access_count: int
@@ -138,6 +139,7 @@ _STAGE: Final = Statement(
     """
     CREATE TEMPORARY TABLE lorebus_moved (
         id uuid, principal_ref text COLLATE "C", fingerprint bytea, text text, importance double precision, terms text,
+        term_hashes bytea,
         reinforcement_count integer, echo_count integer, access_count bigint, success_count bigint, failed_count bigint,
         state text, quarantine_reason text, origin text, session_uuid uuid, provenance text, created_at timestamptz,
         updated_at timestamptz, last_accessed_at timestamptz, principal_hash bytea, session_hash bytea
@@ -148,11 +150,11 @@ _ADD_STAGED: Final = Statement(
     """
     INSERT INTO pg_temp.lorebus_moved SELECT * FROM unnest(
         CAST(:id AS uuid[]), CAST(:principal_ref AS text[]), CAST(:fingerprint AS bytea[]), CAST(:text AS text[]),
-        CAST(:importance AS double precision[]), CAST(:terms AS text[]), CAST(:reinforcement_count AS integer[]),
-        CAST(:echo_count AS integer[]), CAST(:access_count AS bigint[]), CAST(:success_count AS bigint[]),
-        CAST(:failed_count AS bigint[]), CAST(:state AS text[]), CAST(:quarantine_reason AS text[]),
-        CAST(:origin AS text[]), CAST(:session_uuid AS uuid[]), CAST(:provenance AS text[]),
-        CAST(:created_at AS timestamptz[]), CAST(:updated_at AS timestamptz[]),
+        CAST(:importance AS double precision[]), CAST(:terms AS text[]), CAST(:term_hashes AS bytea[]),
+        CAST(:reinforcement_count AS integer[]), CAST(:echo_count AS integer[]), CAST(:access_count AS bigint[]),
+        CAST(:success_count AS bigint[]), CAST(:failed_count AS bigint[]), CAST(:state AS text[]),
+        CAST(:quarantine_reason AS text[]), CAST(:origin AS text[]), CAST(:session_uuid AS uuid[]),
+        CAST(:provenance AS text[]), CAST(:created_at AS timestamptz[]), CAST(:updated_at AS timestamptz[]),
         CAST(:last_accessed_at AS timestamptz[]), CAST(:principal_hash AS bytea[]), CAST(:session_hash AS bytea[])
     )
     """
@@ -168,11 +170,11 @@ _ADD: Final = Statement(
     f"""
     INSERT INTO lorebus.memories
         (organization_uuid, id, agent_config_uuid, principal_ref, fingerprint_version, fingerprint, text, importance,
-        reinforcement_count, access_count, terms, terms_version, in_reach, origin, session_uuid, provenance,
-        created_at, updated_at, last_accessed_at, state, quarantine_reason, echo_count, moved_success_count,
+        reinforcement_count, access_count, terms, term_hashes, terms_version, in_reach, origin, session_uuid,
+        provenance, created_at, updated_at, last_accessed_at, state, quarantine_reason, echo_count, moved_success_count,
         moved_failed_count)
     SELECT :organization_uuid, s.id, :agent_config_uuid, s.principal_ref, CAST(:fingerprint_version AS smallint),
-        s.fingerprint, s.text, s.importance, s.reinforcement_count, s.access_count, s.terms,
+        s.fingerprint, s.text, s.importance, s.reinforcement_count, s.access_count, s.terms, s.term_hashes,
         CAST(:terms_version AS smallint),
         coalesce((SELECT c.memory_pack_reach = 'all' FROM lorebus.agent_configs c WHERE {_OF_CONFIG}), false),
         s.origin, s.session_uuid, CAST(s.provenance AS jsonb), s.created_at, s.updated_at, s.last_accessed_at, s.state,

@@ -1,7 +1,8 @@
-"""Bringing the older entries of a config into reach, after its `memory_pack_reach` became `all`.
+"""Giving older entries what newer ones are saved with, config after config and chunk after chunk.
 
-The rule that must not break: every entry of such a config ends up in reach, those saved meanwhile too, and no request
-waits for a million rows. Saves look the setting up themselves; what was there before is marked here, in chunks.
+They come into reach after their config's `memory_pack_reach` became `all`, and have their terms hashed after the
+migration that added the hashes. The rule that must not break: every entry of such a config ends up with both, those
+saved meanwhile too, and no request waits for a million rows.
 """
 
 from typing import Final
@@ -11,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from lorebus_domain import policy
 from lorebus_store.acting import Tenants, narrow
+from lorebus_store.candidates import HASHES
 from lorebus_store.locks import ConfigPair, lock_config
 from lorebus_store.statements import Statement
 
@@ -29,21 +31,22 @@ _NEXT: Final = Statement(
 )
 _CURSOR: Final = Statement(
     """
-    SELECT reach_cursor FROM lorebus.agent_configs
+    SELECT reach_cursor, memory_pack_reach = 'all' FROM lorebus.agent_configs
     WHERE organization_uuid = :organization_uuid AND agent_config_uuid = :agent_config_uuid AND reach_pending
-        AND memory_pack_reach = 'all'
     """
 )
 _MARK: Final = Statement(
-    """
+    f"""
     WITH next AS (
         SELECT id FROM lorebus.memories
         WHERE organization_uuid = :organization_uuid AND agent_config_uuid = :agent_config_uuid
             AND id > CAST(:cursor AS uuid)
         ORDER BY id LIMIT :chunk
     ), marked AS (
-        UPDATE lorebus.memories m SET in_reach = true FROM next
-        WHERE m.organization_uuid = :organization_uuid AND m.id = next.id AND NOT m.in_reach
+        UPDATE lorebus.memories m SET in_reach = m.in_reach OR CAST(:into_reach AS boolean), term_hashes = {HASHES}
+        FROM next
+        WHERE m.organization_uuid = :organization_uuid AND m.id = next.id
+            AND (m.term_hashes IS NULL OR (CAST(:into_reach AS boolean) AND NOT m.in_reach))
     )
     SELECT count(*), (SELECT id FROM next ORDER BY id DESC LIMIT 1) FROM next
     """
@@ -64,7 +67,7 @@ async def begin(conn: AsyncConnection, organization_uuid: UUID, agent_config_uui
 
 
 async def extend(conn: AsyncConnection, *, chunk: int) -> bool:
-    """Take up to `chunk` more entries of one config into reach; False when no config waits for it.
+    """Give up to `chunk` more entries of one config what they lack; False when no config waits for it.
 
     This is a queue of the system (`SystemRole.HOUSEKEEPING`): the config may be any organization's, for which alone
     the transaction then goes on.
@@ -81,9 +84,7 @@ async def _extend(conn: AsyncConnection, pair: ConfigPair, *, chunk: int) -> Non
     # Alone with the config: rows are marked in id order, which is not the order in which saves lock them.
     await lock_config(conn, pair)
     key = {"organization_uuid": pair[0], "agent_config_uuid": pair[1]}
-    cursor = await _CURSOR.row(conn, key)
-    if cursor is None:
-        await _MOVE.run(conn, key | {"pending": False, "cursor": None})
-        return
-    seen, last = await _MARK.row(conn, key | {"cursor": cursor[0] or _BEGINNING, "chunk": chunk})
+    cursor, into_reach = await _CURSOR.row(conn, key)
+    step = {"cursor": cursor or _BEGINNING, "into_reach": into_reach, "chunk": chunk}
+    seen, last = await _MARK.row(conn, key | step)
     await _MOVE.run(conn, key | {"pending": seen == chunk, "cursor": last if seen == chunk else None})

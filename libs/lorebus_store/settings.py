@@ -17,6 +17,9 @@ from lorebus_store import reach
 from lorebus_store.locks import ConfigPair
 from lorebus_store.statements import Statement
 
+CHANGES: Final = "lorebus_changes"
+"""The channel on which gateways hear that settings or keys have changed, without saying whose."""
+
 
 class Unset(Enum):
     """The type of a setting that stays as it is, where None is a value of its own."""
@@ -79,6 +82,7 @@ _LOAD: Final = Statement(
         AND c.agent_config_uuid = asked.agent_config_uuid
     """
 )
+_TELL: Final = Statement(f"SELECT pg_notify('{CHANGES}', '')")
 _GET_ORGANIZATION: Final = Statement(
     "SELECT memory_enabled, model_profile FROM lorebus.organizations WHERE organization_uuid = :organization_uuid"
 )
@@ -123,6 +127,11 @@ _CHANGE_CONFIG: Final = Statement(
 )
 
 
+async def tell_of_change(conn: AsyncConnection) -> None:
+    """Have every gateway ask anew for what it remembers, once this transaction is committed."""
+    await _TELL.rows(conn)
+
+
 async def load_settings(
     conn: AsyncConnection, pairs: Collection[ConfigPair]
 ) -> Mapping[ConfigPair, ScopeSettings]:
@@ -152,7 +161,9 @@ async def put_organization(
         "model_profile": None if model_profile is UNSET else model_profile,
         "keep_profile": model_profile is UNSET,
     }
-    return OrganizationSettings(*await _PUT_ORGANIZATION.row(conn, values))
+    row = await _PUT_ORGANIZATION.row(conn, values)
+    await tell_of_change(conn)
+    return OrganizationSettings(*row)
 
 
 async def get_agent_config(
@@ -198,6 +209,7 @@ async def put_agent_config(
         "memory_pack_reach": memory_pack_reach,
     }
     after = _config_settings(await _CHANGE_CONFIG.row(conn, key | changes))
+    await tell_of_change(conn)
     widened = before is not None and before.memory_pack_reach is not PackReach.ALL
     if widened and after.memory_pack_reach is PackReach.ALL:
         await reach.begin(conn, organization_uuid, agent_config_uuid)

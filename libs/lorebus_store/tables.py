@@ -134,6 +134,7 @@ memories: Final = Table(
     required("reinforcement_count", INTEGER, ZERO),
     required("access_count", BIGINT, ZERO),
     required("terms", Text),
+    optional("term_hashes", BYTEA),
     required("terms_version", SmallInteger),
     required("in_reach", BOOLEAN, FALSE),
     Column(

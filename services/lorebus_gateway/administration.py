@@ -37,9 +37,13 @@ SHOWN_OF_A_PRUNE: Final = 100
 class Administration:
     """An organization's own view of its memory."""
 
-    def __init__(self, database: Database, *, wake_relay: Callable[[], None]) -> None:
+    def __init__(
+        self, database: Database, *, wake_relay: Callable[[], None], forget: Callable[[], None]
+    ) -> None:
+        """`forget` is called when settings have changed."""
         self._database = database
         self._wake_relay = wake_relay
+        self._forget = forget
 
     async def put_organization(self, organization_uuid: UUID, body: OrganizationBody) -> OrganizationAnswer:
         """Replace the organization's settings."""
@@ -50,6 +54,7 @@ class Administration:
                 memory_enabled=body.memory_enabled,
                 model_profile=body.model_profile,
             )
+        self._forget()
         return _organization_answer(organization_uuid, kept)
 
     async def get_organization(self, organization_uuid: UUID) -> OrganizationAnswer:
@@ -80,6 +85,7 @@ class Administration:
                 memory_max_entries=body.memory_max_entries,
                 memory_pack_reach=body.memory_pack_reach,
             )
+        self._forget()
         return _config_answer(agent_config_uuid, kept)
 
     async def get_agent_config(self, organization_uuid: UUID, agent_config_uuid: UUID) -> AgentConfigAnswer:

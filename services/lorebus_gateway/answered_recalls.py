@@ -13,8 +13,7 @@ from pydantic_core import to_json
 
 from lorebus_contracts.events import RecallRecorded
 from lorebus_contracts.http_answers import Explanation
-from lorebus_contracts.left_out import left_out_columns
-from lorebus_domain.ranking import PassedOver
+from lorebus_gateway.pack_columns import LeftOut
 
 
 class HandedOut(NamedTuple):
@@ -30,11 +29,12 @@ class HandedOut(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a load hands out, best first, with the texts in the same order, and what it passed over."""
+    """What a load hands out, best first, with the texts in the same order, what it passed over, and for which cue."""
 
     entries: Sequence[HandedOut]
     texts: Sequence[str]
-    passed_over: Sequence[PassedOver] = ()
+    cue: str
+    passed_over: LeftOut | None = None
 
     def explanation(self) -> Explanation:
         """The choice as a load that asked for it is told."""
@@ -56,9 +56,7 @@ class AnsweredRecall:
 
     def _parts(self) -> Mapping[str, object]:
         entries, left_out = _entries(self.choice), self.choice.passed_over
-        if not left_out:
-            return {"entries": entries}
-        return {"entries": entries, "left_out": left_out_columns(left_out)}
+        return {"entries": entries, "left_out": left_out.columns()} if left_out else {"entries": entries}
 
 
 def _entries(choice: Choice) -> list[dict[str, object]]:
@@ -88,6 +86,6 @@ def _explained(choice: Choice) -> Mapping[str, object]:
                 "importance": candidate.importance,
                 "recency": candidate.recency,
             }
-            for candidate in choice.passed_over
+            for candidate in choice.passed_over or ()
         ],
     }

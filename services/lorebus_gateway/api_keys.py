@@ -4,6 +4,7 @@ The rule that must not break: a key grants no scope that it has not itself, and 
 open key that may make keys.
 """
 
+from collections.abc import Callable
 from uuid import UUID
 
 from lorebus_contracts.http_keys import ApiKeyAnswer, KeyBody, KeyList, NewKeyAnswer
@@ -21,8 +22,10 @@ from lorebus_store.keys import ApiKey
 class ApiKeys:
     """The keys of the organization that asks."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, forget: Callable[[], None]) -> None:
+        """`forget` is called when a key has been revoked."""
         self._database = database
+        self._forget = forget
 
     async def create(self, asker: Organization, body: KeyBody, key_id: UUID | None) -> NewKeyAnswer:
         """Make a key; one that is there already by its id is told without what opens the door.
@@ -64,6 +67,7 @@ class ApiKeys:
                 raise ConflictError
             if not await keys.revoke(connection, organization_uuid=organization, key_id=key_id):
                 raise NotFoundError
+        self._forget()
 
 
 def _told(key: ApiKey) -> dict[str, object]:

@@ -21,7 +21,7 @@ from lorebus_contracts.schemas import as_text
 from lorebus_gateway.administration import Administration
 from lorebus_gateway.answers import JSON, Answer
 from lorebus_gateway.api_keys import ApiKeys
-from lorebus_gateway.authentication import Authenticator
+from lorebus_gateway.authentication import Authenticator, HeldKeys
 from lorebus_gateway.connections import CuttableProtocol
 from lorebus_gateway.docs_page import docs_routes
 from lorebus_gateway.endpoints import PathEndpoint
@@ -39,7 +39,8 @@ from lorebus_gateway.problems import method_not_allowed, problem_answer
 from lorebus_gateway.rate_limit import RateLimit
 from lorebus_gateway.readiness import Readiness
 from lorebus_gateway.recall_recorder import RecallRecorder
-from lorebus_gateway.recalling import Recalling
+from lorebus_gateway.recalling import KnownSettings, Recalling
+from lorebus_gateway.remembered import Changes, Remembered
 from lorebus_gateway.routes import ROUTES
 from lorebus_gateway.run_changes import RunChanges
 from lorebus_gateway.run_noter import RunNoter
@@ -137,30 +138,33 @@ class Gateway:
     def _made_services(self) -> Services:
         saving = Saving(self._database, self._acceptor, self._run_ids, self._noter)
         run_status = RunStatus(self._database, self._run_ids)
-        recalling = Recalling(self._database, self._recorder, self._run_ids)
         remember_seconds = self._settings.key_cache_seconds
+        held_keys: HeldKeys = Remembered(seconds=remember_seconds)
+        recall_settings: KnownSettings = Remembered(seconds=remember_seconds)
+        self._changes = Changes(self._database, (held_keys, recall_settings))
+        recalling = Recalling(self._database, self._recorder, self._run_ids, recall_settings)
         ends = SessionEnds(
             self._database,
             grace_seconds=self._settings.token_grace_seconds,
             remember_seconds=remember_seconds,
         )
         return Services(
-            authenticator=Authenticator(
-                self._tokens, self._database, ends, self._key_uses, remember_seconds=remember_seconds
-            ),
+            authenticator=Authenticator(self._tokens, self._database, ends, self._key_uses, held_keys),
             saving=saving,
             recalling=recalling,
             starting=Starting(self._database, saving=saving, recalling=recalling, run_ids=self._run_ids),
             run_status=run_status,
             sessions=RuntimeSessions(self._database, self._acceptor, self._tokens, ends),
-            administration=Administration(self._database, wake_relay=self._relay.wake),
+            administration=Administration(
+                self._database, wake_relay=self._relay.wake, forget=self._changes.forget
+            ),
             idempotency=Idempotency(self._database),
             feed=Feed(self._tail, self._database, self.stopping, FeedLimits.of(self._settings)),
             erasing=Erasing(self._database, wake_relay=self._relay.wake),
             exporting=Exporting(self._database),
             importing=Importing(self._database, wake_relay=self._relay.wake),
             rate_limit=RateLimit(self._database, per_window=self._settings.rate_limit_per_minute),
-            api_keys=ApiKeys(self._database),
+            api_keys=ApiKeys(self._database, forget=self._changes.forget),
             lessons=Lessons(self._database, self._providers, wake_relay=self._relay.wake),
             body_seconds=self._settings.body_timeout_seconds,
             waiting=RunWaiting(RunChanges(self._database, self.stopping), run_status),
@@ -180,6 +184,7 @@ class Gateway:
             self._noter.run,
             self._tail.run,
             self._key_uses.run,
+            self._changes.run,
         )
         beside = [asyncio.create_task(keep_running(one, stop)) for one in work]
         recording = asyncio.create_task(keep_running(self._recorder.run, stop))

@@ -5,15 +5,14 @@ was wrong with them.
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from time import monotonic
-from typing import Final
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from lorebus_domain.key_scope import KeyScope
 from lorebus_gateway.errors import NotAuthenticatedError
 from lorebus_gateway.key_uses import KeyUses
+from lorebus_gateway.remembered import Remembered
 from lorebus_gateway.session_ends import SessionEnds
 from lorebus_kit.keys import key_hash
 from lorebus_kit.tokens import InvalidTokenError, SessionClaims, SessionTokens
@@ -21,7 +20,6 @@ from lorebus_store import keys
 from lorebus_store.acting import KeyHolder
 from lorebus_store.database import Database
 
-_MAX_REMEMBERED: Final = 10_000
 _CREDENTIALS: Final = re.compile(rb"(agent|bearer) +([!-~]{1,8192}) *", re.IGNORECASE)
 
 
@@ -34,17 +32,15 @@ class Organization:
     scopes: frozenset[KeyScope] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class _RememberedKey:
-    organization: Organization
-    until: float
+HeldKeys: TypeAlias = Remembered[bytes, Organization]
+"""Who holds a key, by its sha256."""
 
 
 class Authenticator:
-    """Verifies the `Authorization` header; found keys are remembered for `remember_seconds`.
+    """Verifies the `Authorization` header; who holds a key is remembered in `held_keys`.
 
-    So a revoked key may still open the door that long. Every method raises NotAuthenticatedError. A token is good until
-    its session has been over for a while (`SessionEnds`).
+    So a key that was revoked elsewhere may still open the door until that is heard of. Every method raises
+    NotAuthenticatedError. A token is good until its session has been over for a while (`SessionEnds`).
     """
 
     def __init__(
@@ -53,17 +49,13 @@ class Authenticator:
         database: Database,
         ends: SessionEnds,
         uses: KeyUses,
-        *,
-        remember_seconds: float,
-        clock: Callable[[], float] = monotonic,
+        held_keys: HeldKeys,
     ) -> None:
         self._tokens = tokens
         self._database = database
         self._ends = ends
         self._uses = uses
-        self._remember_seconds = remember_seconds
-        self._clock = clock
-        self._remembered: dict[bytes, _RememberedKey] = {}
+        self._held_keys = held_keys
 
     async def anyone(self, _header: bytes | None) -> None:
         """No credentials are asked for."""
@@ -105,29 +97,21 @@ class Authenticator:
         return token.claims
 
     async def _organization(self, key: bytes) -> Organization:
-        organization = await self._holder(key_hash(key))
+        hashed = key_hash(key)
+        organization = await self._held_keys.get(hashed, lambda: self._holder(hashed))
+        if organization is None:
+            raise NotAuthenticatedError
         if organization.key_id is not None:
             self._uses.note(organization.organization_uuid, organization.key_id)
         return organization
 
-    async def _holder(self, hashed: bytes) -> Organization:
-        remembered = self._remembered.get(hashed)
-        if remembered is not None and self._clock() < remembered.until:
-            return remembered.organization
+    async def _holder(self, hashed: bytes) -> Organization | None:
         async with self._database.read(KeyHolder(hashed)) as connection:
             found = await keys.find_key(connection, hashed)
         if found is None:
-            self._remembered.pop(hashed, None)
-            raise NotAuthenticatedError
+            return None
         scopes = frozenset(scope for scope in KeyScope if scope in found.scopes)
-        return self._remember(hashed, Organization(found.organization_uuid, found.id, scopes))
-
-    def _remember(self, hashed: bytes, organization: Organization) -> Organization:
-        if len(self._remembered) >= _MAX_REMEMBERED:
-            self._remembered.clear()
-        until = self._clock() + self._remember_seconds
-        self._remembered[hashed] = _RememberedKey(organization, until)
-        return organization
+        return Organization(found.organization_uuid, found.id, scopes)
 
 
 def credential_hash(header: bytes | None) -> bytes:

@@ -16,6 +16,7 @@ from lorebus_contracts.events import ChangeKind, PruneRequested
 from lorebus_contracts.http_memory import ImportAnswer
 from lorebus_contracts.memory_file import FileEntry
 from lorebus_domain.saving import Entry, KeptEntry, plan_save
+from lorebus_domain.terms import packed
 from lorebus_gateway.known_scopes import require_agent_config
 from lorebus_gateway.memory_files import check_file, entries_of
 from lorebus_gateway.uploads import Upload
@@ -110,6 +111,7 @@ def _staged(organization_uuid: UUID, memory_id: UUID, entry: FileEntry, kept: Ke
         text=kept.text,
         importance=entry.importance,
         terms=" ".join(kept.terms),
+        term_hashes=packed(kept.terms),
         reinforcement_count=entry.reinforcement_count,
         echo_count=entry.echo_count,
         access_count=entry.access_count,

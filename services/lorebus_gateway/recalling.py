@@ -5,16 +5,17 @@ have none gets none and leaves no trace; and nothing is written on the load's pa
 """
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from time import perf_counter
-from typing import assert_never
+from typing import TypeAlias, assert_never
 from uuid import UUID, uuid4
 
 from lorebus_contracts.events import CallerBody, RecallRecorded
 from lorebus_contracts.http_answers import LoadAnswer
 from lorebus_contracts.workflows import WorkflowType
 from lorebus_domain.recall import (
+    PackReach,
     RecallSkip,
     ResolvedStrategy,
     Strategy,
@@ -35,13 +36,17 @@ from lorebus_gateway.answered_recalls import AnsweredRecall, Choice, HandedOut
 from lorebus_gateway.errors import NotFoundError
 from lorebus_gateway.handing_out import Plan, hand_out
 from lorebus_gateway.recall_recorder import RecallRecorder
+from lorebus_gateway.remembered import Remembered
 from lorebus_kit.run_ids import RunIds
 from lorebus_kit.tokens import SessionClaims
 from lorebus_kit.tracing import traceparent
-from lorebus_store import recall_contexts
+from lorebus_store import recall_settings, sessions
 from lorebus_store.acting import Tenants
-from lorebus_store.database import Connection, Database
-from lorebus_store.recall_contexts import RecallContext
+from lorebus_store.database import Database
+from lorebus_store.recall_settings import RecallSettings
+
+KnownSettings: TypeAlias = Remembered[tuple[UUID, UUID], RecallSettings]
+"""Settings by organization and agent config."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +63,13 @@ class RecallWish:
 class Recalling:
     """Answers loads and has what it handed out recorded behind the answer."""
 
-    def __init__(self, database: Database, recorder: RecallRecorder, run_ids: RunIds) -> None:
+    def __init__(
+        self, database: Database, recorder: RecallRecorder, run_ids: RunIds, settings: KnownSettings
+    ) -> None:
         self._database = database
         self._recorder = recorder
         self._run_ids = run_ids
+        self._settings = settings
 
     async def recall(self, session: SessionClaims, wish: RecallWish, *, now: datetime) -> LoadAnswer:
         """The memory for a session. Without memory the answer says why, and no recall is recorded.
@@ -71,20 +79,45 @@ class Recalling:
             TransientError: the database is away.
         """
         began = perf_counter()
-        async with self._database.read(Tenants.of(session.organization_uuid)) as connection:
-            plan = _plan(session, wish, await _context(connection, session))
-            if isinstance(plan, LoadAnswer):
-                metrics.RECALLS_SKIPPED.labels(plan.skipped_reason).inc()
-                return plan
+        plan = _plan(session, wish, await self._settings_of(session))
+        if isinstance(plan, LoadAnswer):
+            await self._task_of(session)
+            metrics.RECALLS_SKIPPED.labels(plan.skipped_reason).inc()
+            return plan
+        if plan.cue is None and plan.reach is PackReach.ALL:
+            plan = replace(plan, cue=await self._task_of(session))
+        async with self._database.glance() as connection:
             choice = await hand_out(connection, plan, now=now)
+        if choice is None:
+            raise NotFoundError
         recall_id = self._run_ids.make(session.organization_uuid, WorkflowType.MEMORY_LOAD, now=now)
         answer = _answer(plan, wish, choice, recall_id)
         # What a budget is spent on are texts and separators, whatever else an answer has around them.
         used_chars = len(render(plan.strategy.effective, choice.texts))
-        head = _recorded(session, plan, answer, recall_id, now, used_chars=used_chars)
+        head = _recorded(session, plan, answer, recall_id, now, cue=choice.cue, used_chars=used_chars)
         await self._recorder.record(AnsweredRecall(head, choice, traceparent()))
         _measure(answer, used_chars, perf_counter() - began)
         return answer
+
+    async def _settings_of(self, session: SessionClaims) -> RecallSettings:
+        organization, config = session.organization_uuid, session.agent_config_uuid
+
+        async def ask() -> RecallSettings | None:
+            async with self._database.read(Tenants.of(organization)) as connection:
+                return await recall_settings.of_config(connection, organization, config)
+
+        found = await self._settings.get((organization, config), ask)
+        if found is None:
+            raise NotFoundError
+        return found
+
+    async def _task_of(self, session: SessionClaims) -> str:
+        """What a session is about; '' where it was told no task."""
+        async with self._database.read(Tenants.of(session.organization_uuid)) as connection:
+            found = await sessions.get(connection, session.organization_uuid, session.session_uuid)
+        if found is None or found.agent_config_uuid != session.agent_config_uuid:
+            raise NotFoundError
+        return found.task or ""
 
 
 def _measure(answer: LoadAnswer, used_chars: int, seconds: float) -> None:
@@ -94,23 +127,11 @@ def _measure(answer: LoadAnswer, used_chars: int, seconds: float) -> None:
     metrics.RECALL_CHARS.labels(answer.strategy).observe(used_chars)
 
 
-async def _context(connection: Connection, session: SessionClaims) -> RecallContext:
-    context = await recall_contexts.of_session(
-        connection,
-        organization_uuid=session.organization_uuid,
-        agent_config_uuid=session.agent_config_uuid,
-        session_uuid=session.session_uuid,
-    )
-    if context is None:
-        raise NotFoundError
-    return context
-
-
-def _plan(session: SessionClaims, wish: RecallWish, context: RecallContext) -> Plan | LoadAnswer:
-    strategy = resolve_strategy(wish.strategy or context.strategy)
+def _plan(session: SessionClaims, wish: RecallWish, settings: RecallSettings) -> Plan | LoadAnswer:
+    strategy = resolve_strategy(wish.strategy or settings.strategy)
     skip = recall_gate(
-        organization_enabled=context.organization_enabled,
-        config_enabled=context.config_enabled,
+        organization_enabled=settings.organization_enabled,
+        config_enabled=settings.config_enabled,
         caller=session.caller,
     )
     if skip is not None:
@@ -118,9 +139,10 @@ def _plan(session: SessionClaims, wish: RecallWish, context: RecallContext) -> P
     return Plan(
         scope=session.scope,
         strategy=strategy,
-        top_k=wish.top_k or context.top_k,
-        cue=context.task if wish.cue is None else wish.cue,
-        reach=context.pack_reach,
+        session_uuid=session.session_uuid,
+        top_k=wish.top_k or settings.top_k,
+        cue=wish.cue,
+        reach=settings.pack_reach if strategy.effective is Strategy.PACK else PackReach.RECENT,
     )
 
 
@@ -173,6 +195,7 @@ def _recorded(
     recall_id: UUID,
     now: datetime,
     *,
+    cue: str,
     used_chars: int,
 ) -> RecallRecorded:
     """The event without what was chosen, which is put in when it is made into bytes."""
@@ -186,7 +209,7 @@ def _recorded(
         requested_strategy=answer.requested_strategy,
         strategy=answer.strategy,
         top_k=plan.top_k,
-        cue=plan.cue,
+        cue=cue,
         pack_id=answer.pack_id,
         budget_used_chars=used_chars,
         entries=(),

@@ -38,8 +38,9 @@ class GatewaySettings(ServiceSettings, ModelSettings):
     )
     key_cache_seconds: Seconds = Field(
         default=5.0,
-        description="How long a found API key is remembered, and a revoked one may still work. No session is asked"
-        " more often whether it has ended.",
+        description="How long a found API key and an agent config's settings are remembered. A change is heard of at"
+        " once; behind a pooler, or while nothing can be heard, what was before it may hold that long still. No session"
+        " is asked more often whether it has ended.",
     )
     rate_limit_per_minute: int = Field(
         default=0,

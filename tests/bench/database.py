@@ -21,6 +21,7 @@ COLUMNS: Final = (
     "text",
     "importance",
     "terms",
+    "term_hashes",
     "terms_version",
     "origin",
     "created_at",
@@ -28,7 +29,9 @@ COLUMNS: Final = (
 )
 """What a save by import fills in; the rest of a row is made by PostgreSQL."""
 
-MemoryRow = tuple[UUID, UUID, UUID, str | None, int, bytes, str, float, str, int, str, datetime, datetime]
+MemoryRow = tuple[
+    UUID, UUID, UUID, str | None, int, bytes, str, float, str, bytes, int, str, datetime, datetime
+]
 _TRACES: Final = "lorebus.workflow_runs, lorebus.recalls, lorebus.recall_entries, lorebus.processed_events"
 
 

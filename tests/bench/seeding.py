@@ -18,6 +18,7 @@ from lorebus_contracts.events import Origin
 from lorebus_domain.fingerprint import FINGERPRINT_VERSION
 from lorebus_domain.saving import Entry, KeptEntry, plan_save
 from lorebus_domain.terms import TERMS_VERSION
+from lorebus_domain.terms import packed as hashed
 from tests.bench import database as tables
 from tests.bench.database import MemoryRow
 from tests.bench.trial_store import packed
@@ -89,6 +90,7 @@ def _row(organization: UUID, config: UUID, one: Seed) -> MemoryRow:
         kept.text,
         kept.importance,
         " ".join(kept.terms),
+        hashed(kept.terms),
         TERMS_VERSION,
         Origin.IMPORT.value,
         one.created_at,

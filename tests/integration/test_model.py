@@ -22,9 +22,9 @@ from hypothesis.stateful import (
 )
 
 from lorebus_contracts.events import CallerBody, EntryBody, Event, RecallRecorded, SaveRequested
-from lorebus_domain.ranking import rank_pack
 from lorebus_domain.visibility import Caller
 from lorebus_domain.visibility import Scope as VisibleScope
+from lorebus_gateway.pack_columns import rank_columns
 from lorebus_kit.subscription import Handler
 from lorebus_kit.verdicts import Applied, Duplicate, Verdict
 from lorebus_prune.handlers import on_prune_requested
@@ -220,12 +220,12 @@ class MemoryMachine(RuleBasedStateMachine):
                     newest_limit=FAR_MORE_THAN_THERE_ARE,
                     important_limit=FAR_MORE_THAN_THERE_ARE,
                 )
-                pack = rank_pack(
+                pack = rank_columns(
                     found, cue="seats on mondays", now=recalled(self._scope, []).occurred_at, top_k=top_k
                 )
                 return [entry.memory_id for entry in pack.entries]
             query = candidates.newest if strategy == "last_k" else candidates.most_important
-            return [entry.id for entry in await query(connection, scope, top_k)]
+            return [entry.id for entry in (await query(connection, scope, top_k)).entries]
 
     @precondition(lambda self: self._told)
     @rule(data=st.data())

@@ -17,7 +17,7 @@ from lorebus_store import memories
 from lorebus_store.acting import ActsFor, SystemRole, Tenants, opening
 from lorebus_store.database import Connection, Database
 from lorebus_store.leases import DistillStart
-from lorebus_store.memories import EntrySource, Upserted
+from lorebus_store.memories import EntrySource, PackedCandidates, Upserted
 from lorebus_store.run_rows import FinishedRun, InitiatedRun, Step
 from lorebus_store.statements import Statement, driver_of
 from tests.support.databases import owner_of
@@ -91,6 +91,10 @@ async def save(
     added = Counter(pair for pair, row in zip(pairs, upserted, strict=True) if row.adds_memory)
     await memories.add_to_counters(conn, added)
     return upserted
+
+
+def ids_of(found: PackedCandidates) -> list[UUID]:
+    return [UUID(bytes=found.ids[start : start + 16]) for start in range(0, len(found.ids), 16)]
 
 
 async def value(conn: Connection, sql: str, **values: object) -> Any:  # noqa: ANN401  # Whatever was asked for.

@@ -18,6 +18,7 @@ from tests.integration.store.builders import (
     StoreDatabase,
     entry_count,
     folded,
+    ids_of,
     save,
 )
 
@@ -36,8 +37,8 @@ async def readable(database: StoreDatabase) -> set[str]:
     """Everything that any way of reading gives."""
     async with database.read() as conn:
         found = [
-            *await memories.newest(conn, ALICE, 100),
-            *await memories.most_important(conn, ALICE, 100),
+            *(await memories.newest(conn, ALICE, 100)).entries,
+            *(await memories.most_important(conn, ALICE, 100)).entries,
         ]
         candidates = await memories.pack_candidates(
             conn,
@@ -47,7 +48,7 @@ async def readable(database: StoreDatabase) -> set[str]:
             reach_terms=["operator"],
             reach_limit=50,
         )
-        texts = await memories.texts_of(conn, ALICE, [candidate.memory_id for candidate in candidates])
+        texts = await memories.texts_of(conn, ALICE, ids_of(candidates))
     return {entry.text for entry in found} | set(texts.values())
 
 

@@ -1,9 +1,12 @@
 """Older entries come into reach after `memory_pack_reach` became `all`."""
 
 from lorebus_domain.recall import PackReach
+from lorebus_domain.terms import packed, terms
 from lorebus_domain.visibility import MemoryScope
 from lorebus_store import reach, settings
+from lorebus_store.acting import SystemRole
 from lorebus_store.database import Connection
+from lorebus_store.statements import Statement
 from tests.integration.store.builders import (
     ORGANIZATION,
     OTHER_ORGANIZATION,
@@ -70,3 +73,34 @@ async def test_a_config_that_changed_its_mind_is_left_alone(
         assert await reach.extend(conn, chunk=4)
         assert not await reach.extend(conn, chunk=4)
         assert await in_reach(conn) == 0
+
+
+async def test_entries_without_hashed_terms_get_them_and_come_into_no_reach_by_it(
+    database: StoreDatabase, shared: MemoryScope
+) -> None:
+    async with database.begin() as conn:
+        await save(conn, folded(shared, "Backups of the café", "Use UTC", "?!"))
+        await run_sql(
+            conn,
+            "UPDATE lorebus.memories SET term_hashes = NULL WHERE organization_uuid = :o",
+            o=ORGANIZATION,
+        )
+        await run_sql(
+            conn,
+            "UPDATE lorebus.agent_configs SET reach_pending = true WHERE organization_uuid = :o",
+            o=ORGANIZATION,
+        )
+    steps = 0
+    more = True
+    while more:
+        async with database.begin(SystemRole.HOUSEKEEPING) as conn:
+            more = await reach.extend(conn, chunk=2)
+        steps += more
+
+    async with database.read() as conn:
+        rows = await Statement("SELECT text, term_hashes FROM lorebus.memories").rows(conn)
+        assert await in_reach(conn) == 0
+    assert {row[0]: row[1] for row in rows} == {
+        text: packed(terms(text)) for text in ("Backups of the café", "Use UTC", "?!")
+    }
+    assert steps == 2

@@ -1,13 +1,15 @@
 """What loads read: the right entries in the right order, by index scans only."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from lorebus_domain.recall import PackReach
+from lorebus_domain.terms import packed, terms
 from lorebus_domain.visibility import Actor, EndUser, MemoryScope, NoCaller, Scope
 from lorebus_store import candidates, memories, settings
+from lorebus_store.memories import PackedCandidates
 from tests.integration.store.builders import (
     CONFIG,
     NOON,
@@ -15,6 +17,7 @@ from tests.integration.store.builders import (
     OTHER_ORGANIZATION,
     StoreDatabase,
     folded,
+    ids_of,
     plan,
     run_sql,
     save,
@@ -74,10 +77,10 @@ async def test_a_caller_reads_its_own_entries_and_the_pool_only_where_it_may(
     ):
         await save_each(database, foreign, ("foreign", 1.0, 0))
     async with database.read() as conn:
-        by_time = await memories.newest(conn, scope, 10)
-        by_importance = await memories.most_important(conn, scope, 10)
+        _, by_time = await memories.newest(conn, scope, 10)
+        _, by_importance = await memories.most_important(conn, scope, 10)
         some = await memories.pack_candidates(conn, scope, newest_limit=1, important_limit=2)
-        texts = await memories.texts_of(conn, scope, [candidate.memory_id for candidate in some])
+        texts = await memories.texts_of(conn, scope, ids_of(some))
     assert [entry.text for entry in by_time] == newest
     assert [entry.text for entry in by_importance] == important
     # The newest, and the two most important of the rest.
@@ -90,14 +93,9 @@ async def test_a_limit_counts_over_both_scopes(
     await save_each(database, alice, ("own new", 0.3, 1), ("own old", 0.8, 3))
     await save_each(database, shared, ("pool new", 0.2, 2))
     async with database.read() as conn:
-        entries = await memories.newest(conn, ACTOR, 2)
+        _, entries = await memories.newest(conn, ACTOR, 2)
     assert [entry.text for entry in entries] == ["own new", "pool new"]
-    assert entries[0] == candidates.StoredEntry(
-        id=entries[0].id,
-        text="own new",
-        importance=0.3,
-        created_at=NOON - timedelta(days=1),
-    )
+    assert entries[0] == candidates.StoredEntry(id=entries[0].id, text="own new", importance=0.3)
 
 
 async def test_entries_of_one_time_and_importance_come_by_id_highest_first(
@@ -107,17 +105,42 @@ async def test_entries_of_one_time_and_importance_come_by_id_highest_first(
         saved = await save(conn, folded(shared, *(f"entry {number}" for number in range(30))), at=NOON)
     ids = sorted((row.memory_id for row in saved), reverse=True)
     async with database.read() as conn:
-        by_time = await memories.newest(conn, NOBODY, 30)
-        by_importance = await memories.most_important(conn, NOBODY, 30)
+        _, by_time = await memories.newest(conn, NOBODY, 30)
+        _, by_importance = await memories.most_important(conn, NOBODY, 30)
     assert [entry.id for entry in by_time] == [entry.id for entry in by_importance] == ids
 
 
-async def test_length_counts_code_points(database: StoreDatabase, shared: MemoryScope) -> None:
-    await save_each(database, shared, ("né 💡", 0.5, 0))
+async def test_a_candidate_is_bytes_of_known_lengths(database: StoreDatabase, shared: MemoryScope) -> None:
+    async with database.begin() as conn:
+        (saved,) = await save(conn, folded(shared, "né 💡"), at=datetime(2000, 1, 1, 0, 0, 1, tzinfo=UTC))
     async with database.read() as conn:
-        (candidate,) = await memories.pack_candidates(conn, NOBODY, newest_limit=1, important_limit=1)
-    assert candidate.text_chars == 4
-    assert candidate.terms == "ne 💡"
+        found = await memories.pack_candidates(conn, NOBODY, newest_limit=1, important_limit=1)
+    assert found == PackedCandidates(
+        task=None,
+        ids=saved.memory_id.bytes,
+        fingerprints=saved.fingerprint,
+        importances=bytes.fromhex("3fe0000000000000"),
+        created_at=bytes.fromhex("00000000000f4240"),
+        text_chars=bytes.fromhex("00000004"),
+        term_counts=bytes.fromhex("00000002"),
+        term_hashes=packed(["ne", "💡"]),
+    )
+
+
+async def test_an_entry_of_the_release_before_has_its_terms_worked_out(
+    database: StoreDatabase, shared: MemoryScope
+) -> None:
+    async with database.begin() as conn:
+        await save(conn, folded(shared, "Backups of the café", "?!"))
+        await run_sql(
+            conn,
+            "UPDATE lorebus.memories SET term_hashes = NULL WHERE organization_uuid = :o",
+            o=ORGANIZATION,
+        )
+    async with database.read() as conn:
+        found = await memories.pack_candidates(conn, NOBODY, newest_limit=2, important_limit=2)
+    assert found.term_hashes == packed(terms("Backups of the café"))
+    assert sorted(found.term_counts) == [0, 0, 0, 0, 0, 0, 0, 2]
 
 
 async def test_a_pack_has_five_hundred_different_candidates_where_there_are_as_many(
@@ -129,8 +152,8 @@ async def test_a_pack_has_five_hundred_different_candidates_where_there_are_as_m
     async with database.read() as conn:
         found = await memories.pack_candidates(conn, ACTOR, newest_limit=250, important_limit=250)
         own = await memories.pack_candidates(conn, END_USER, newest_limit=250, important_limit=250)
-    assert len({candidate.memory_id for candidate in found}) == len(found) == 500
-    assert len({candidate.memory_id for candidate in own}) == len(own) == 300
+    assert len(set(ids_of(found))) == len(ids_of(found)) == 500
+    assert len(set(ids_of(own))) == len(ids_of(own)) == 300
 
 
 async def reached(database: StoreDatabase, scope: Scope, terms: Sequence[str]) -> set[str]:
@@ -145,8 +168,8 @@ async def reached(database: StoreDatabase, scope: Scope, terms: Sequence[str]) -
             reach_terms=terms,
             reach_limit=2,
         )
-        added = {found.memory_id for found in all_of_them} - {found.memory_id for found in near}
-        assert len(all_of_them) == len(near) + len(added)
+        added = set(ids_of(all_of_them)) - set(ids_of(near))
+        assert len(ids_of(all_of_them)) == len(ids_of(near)) + len(added)
         return set((await memories.texts_of(conn, scope, list(added))).values())
 
 

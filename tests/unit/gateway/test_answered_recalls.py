@@ -3,14 +3,16 @@
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
+import numpy as np
 import pytest
 
 from lorebus_contracts.events import CallerBody, RecalledEntry, RecallRecorded
-from lorebus_contracts.left_out import LeftOut, left_out_columns
+from lorebus_contracts.left_out import LeftOut
 from lorebus_contracts.wire import parse
-from lorebus_domain.ranking import PassedOver, PassReason
+from lorebus_domain.ranking import PassReason
 from lorebus_domain.recall import Strategy
 from lorebus_domain.visibility import EndUser
+from lorebus_gateway import pack_columns
 from lorebus_gateway.answered_recalls import AnsweredRecall, Choice, HandedOut
 
 FIRST = UUID("00000000-0000-4000-8000-000000000001")
@@ -38,18 +40,24 @@ def head(strategy: Strategy = Strategy.PACK) -> RecallRecorded:
 PACK = Choice(
     entries=[HandedOut(FIRST, 1, 0.5, score=0.123456789, relevance=1.0, recency=0.1 + 0.2)],
     texts=["a text that is never in the event"],
-    passed_over=[PassedOver(SECOND, 2, PassReason.OVER_BUDGET, 0.1, 0.0, 1e-9, 1.0)],
+    cue="",
+    passed_over=pack_columns.LeftOut(
+        ids=np.frombuffer(SECOND.bytes, ">u8").reshape(1, 2),
+        parts=np.array([[0.1, 0.0, 1e-9, 1.0]]),
+        ranks=np.array([2]),
+        reasons="o",
+    ),
 )
-ORDERED = Choice(entries=[HandedOut(FIRST, 1, 1.0), HandedOut(SECOND, 2, 0.0)], texts=["a", "b"])
+ORDERED = Choice(entries=[HandedOut(FIRST, 1, 1.0), HandedOut(SECOND, 2, 0.0)], texts=["a", "b"], cue="")
 
 
-@pytest.mark.parametrize("choice", [PACK, ORDERED, Choice([], [])])
+@pytest.mark.parametrize("choice", [PACK, ORDERED, Choice([], [], cue="")])
 def test_the_bytes_are_those_that_the_events_own_model_would_write(choice: Choice) -> None:
     recall = AnsweredRecall(head(), choice)
     by_model = recall.head.model_copy(
         update={
             "entries": tuple(RecalledEntry.model_validate(entry._asdict()) for entry in choice.entries),
-            "left_out": LeftOut(**left_out_columns(choice.passed_over)) if choice.passed_over else None,
+            "left_out": LeftOut(**choice.passed_over.columns()) if choice.passed_over else None,
         }
     )
 

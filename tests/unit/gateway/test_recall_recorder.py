@@ -27,7 +27,7 @@ def a_recall() -> AnsweredRecall:
         budget_used_chars=0,
         entries=(),
     )
-    return AnsweredRecall(head, Choice([], []))
+    return AnsweredRecall(head, Choice([], [], cue=""))
 
 
 class Store:

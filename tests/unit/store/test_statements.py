@@ -39,6 +39,7 @@ SYSTEM_WIDE = {
     "lorebus_store.runs._SWEEP_STALE",
     "lorebus_store.sampling._RUNS",
     "lorebus_store.sampling._TRY",
+    "lorebus_store.settings._TELL",
 }
 
 

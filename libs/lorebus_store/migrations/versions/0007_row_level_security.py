@@ -12,6 +12,8 @@ from typing import Final
 
 from alembic import op
 
+from lorebus_store.table_locks import lock_tables
+
 revision = "0007"
 down_revision = "0006"
 branch_labels = None
@@ -50,34 +52,6 @@ DO $$ BEGIN
             PERFORM pg_catalog.pg_sleep(0.05);
         END;
     END LOOP;
-END $$
-"""
-
-# Services hold locks on some of these tables while they wait for others. Whoever waits here lets go of all it has
-# before PostgreSQL looks for deadlocks (after a second), so that no transaction of theirs is ended, and begins again
-# with the table that it waited for: after a few times the order is theirs.
-LOCK_TABLES: Final = """
-DO $$ DECLARE
-    tables text[] := ARRAY[{tables}];
-    ordinary text := current_setting('lock_timeout');
-    wanted text;
-BEGIN
-    FOR attempt IN 1..40 LOOP
-        BEGIN
-            PERFORM set_config('lock_timeout', '200ms', true);
-            FOREACH wanted IN ARRAY tables LOOP
-                EXECUTE format('LOCK TABLE lorebus.%I IN ACCESS EXCLUSIVE MODE', wanted);
-            END LOOP;
-            EXIT;
-        EXCEPTION WHEN lock_not_available THEN
-            IF attempt = 40 THEN
-                RAISE;
-            END IF;
-            tables := wanted || array_remove(tables, wanted);
-            PERFORM pg_catalog.pg_sleep(0.02 + random() / 20);
-        END;
-    END LOOP;
-    PERFORM set_config('lock_timeout', ordinary, true);
 END $$
 """
 
@@ -167,7 +141,7 @@ END $$
 
 def upgrade() -> None:
     """Make the roles, give each what it needs, and raise the wall before every table."""
-    op.execute(LOCK_TABLES.format(tables=", ".join(f"'{table}'" for table in TABLES)))
+    op.execute(lock_tables(TABLES))
     for role in (APP, REACH, *SYSTEM_ROLES):
         op.execute(MAKE_ROLE.format(role=role))
     for role in SYSTEM_ROLES:
