@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import chain
 from operator import add
 from typing import Final
 
@@ -50,9 +51,9 @@ _STRETCH: Final = regex.compile(
 )
 _HAN: Final = regex.compile(r"\p{Script=Han}")
 
-# Longer runs hardly ever come again, and would make the memory of words large.
-_REMEMBERED_RUN_CHARS: Final = 24
-_REMEMBERED_RUNS: Final = 8_192
+# Longer pieces hardly ever come again, and would make the memory of words large.
+_REMEMBERED_CHARS: Final = 24
+_REMEMBERED_PIECES: Final = 8_192
 _REMEMBERED_HASHES: Final = 16_384
 
 # A final `s` is a plural only in an ASCII word longer than this.
@@ -71,10 +72,8 @@ def terms(text: str) -> tuple[str, ...]:
     No term is empty, holds white space or is longer than 128 characters.
     Source: RELEVANCE.md, "Terms".
     """
-    found: list[str] = []
-    for run in _runs(text):
-        found += _remembered_terms(run) if len(run) <= _REMEMBERED_RUN_CHARS else _terms_of_run(run)
-    return tuple(found)
+    pieces = text.split() if text.isascii() else _runs(text)
+    return tuple(chain.from_iterable(map(_terms_of_piece, pieces)))
 
 
 def packed(found: Iterable[str]) -> bytes:
@@ -88,18 +87,23 @@ def _hashed(term: str) -> bytes:
 
 
 def _runs(text: str) -> list[str]:
-    if text.isascii():
-        return _ASCII_RUN.findall(text)
     decomposed = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text))
     return _RUN_OR_EMOJI.findall(unicodedata.normalize("NFC", _DROPPED.sub("", decomposed)))
 
 
-def _terms_of_run(run: str) -> tuple[str, ...]:
-    return _terms_of_ascii_run(run) if run.isascii() else _terms_of_other_run(run)
+def _terms_of_piece(piece: str) -> tuple[str, ...]:
+    """The terms of a run or, in ASCII, of all runs between white space: no run goes across that."""
+    return _remembered_terms(piece) if len(piece) <= _REMEMBERED_CHARS else _worked_out_terms(piece)
+
+
+def _worked_out_terms(piece: str) -> tuple[str, ...]:
+    if not piece.isascii():
+        return _terms_of_other_run(piece)
+    return tuple(chain.from_iterable(map(_terms_of_ascii_run, _ASCII_RUN.findall(piece))))
 
 
 # The same words come again and again, and looking one up is ten times faster than working it out.
-_remembered_terms: Final = lru_cache(maxsize=_REMEMBERED_RUNS)(_terms_of_run)
+_remembered_terms: Final = lru_cache(maxsize=_REMEMBERED_PIECES)(_worked_out_terms)
 
 
 def _terms_of_ascii_run(run: str) -> tuple[str, ...]:
