@@ -4,9 +4,12 @@ The rule that must not break: nothing of a request is lost without a reason, and
 one entry (SPEC.md section 3).
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
+from itertools import groupby
+from operator import itemgetter
+from typing import NamedTuple, Protocol
 
 from lorebus_domain import policy
 from lorebus_domain.fingerprint import fingerprint_of_normal_form
@@ -31,6 +34,18 @@ class SaveSkip(StrEnum):
     ERASED = "erased"
 
 
+class Offered(Protocol):
+    """A text that may become memory, importance in [0, 1]: an `Entry`, or an entry of a request that was checked."""
+
+    @property
+    def text(self) -> str:
+        """The text, cleaned or not."""
+
+    @property
+    def importance(self) -> float:
+        """How much it matters."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A text to remember, importance in [0, 1].
@@ -47,8 +62,7 @@ class Entry:
             raise ValueError(f"an importance is in [0, 1], not {self.importance}")
 
 
-@dataclass(frozen=True, slots=True)
-class KeptEntry:
+class KeptEntry(NamedTuple):
     """An entry to save: cleaned text, 32 bytes of fingerprint; `position` counts from 0 in the request."""
 
     position: int
@@ -58,8 +72,7 @@ class KeptEntry:
     terms: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SkippedEntry:
+class SkippedEntry(NamedTuple):
     """An entry that is not saved; `position` counts from 0 in the request."""
 
     position: int
@@ -74,8 +87,7 @@ class SavePlan:
     skipped: tuple[SkippedEntry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FoldedEntry:
+class FoldedEntry(NamedTuple):
     """All saves of one text in one scope: the highest importance, and how many saves (1 or more).
 
     `text` and `terms` are the first seen, because texts with one fingerprint may still be spelt differently.
@@ -101,17 +113,21 @@ def save_gate(*, organization_enabled: bool, config_enabled: bool, caller: Calle
     return None
 
 
-def plan_save(entries: Sequence[Entry]) -> SavePlan:
+def plan_save(entries: Iterable[Offered]) -> SavePlan:
     """Which entries are saved and which are skipped, and why.
 
     The same text twice is kept twice; `fold` joins them. Cleaning is done again here, harmlessly.
     Source: SPEC.md section 3, steps 1 to 4.
     """
-    planned = [_plan_entry(position, entry) for position, entry in enumerate(entries)]
-    return SavePlan(
-        kept=tuple(entry for entry in planned if isinstance(entry, KeptEntry)),
-        skipped=tuple(entry for entry in planned if isinstance(entry, SkippedEntry)),
-    )
+    kept: list[KeptEntry] = []
+    skipped: list[SkippedEntry] = []
+    for position, entry in enumerate(entries):
+        planned = _plan_entry(position, entry)
+        if isinstance(planned, KeptEntry):
+            kept.append(planned)
+        else:
+            skipped.append(planned)
+    return SavePlan(tuple(kept), tuple(skipped))
 
 
 def fold(kept: Iterable[tuple[MemoryScope, KeptEntry]]) -> tuple[FoldedEntry, ...]:
@@ -120,15 +136,21 @@ def fold(kept: Iterable[tuple[MemoryScope, KeptEntry]]) -> tuple[FoldedEntry, ..
     A new row stands for 1 saved and `occurrences - 1` reinforced, a known one for `occurrences` reinforced.
     Source: SPEC.md section 3, steps 5 and 6.
     """
-    folded: dict[tuple[MemoryScope, bytes], FoldedEntry] = {}
-    for scope, entry in kept:
-        key = (scope, entry.fingerprint)
-        first = folded.get(key)
-        folded[key] = _first_of(scope, entry) if first is None else _joined(first, entry)
-    return tuple(sorted(folded.values(), key=lambda row: (row.scope.sort_key(), row.fingerprint)))
+    folded: dict[MemoryScope, dict[bytes, FoldedEntry]] = {}
+    # A scope is looked up once for all entries of a save, which come together.
+    for scope, of_save in groupby(kept, key=itemgetter(0)):
+        rows = folded.setdefault(scope, {})
+        for _, entry in of_save:
+            first = rows.get(entry.fingerprint)
+            rows[entry.fingerprint] = _first_of(scope, entry) if first is None else _joined(first, entry)
+    return tuple(
+        folded[scope][fingerprint]
+        for scope in sorted(folded, key=MemoryScope.sort_key)
+        for fingerprint in sorted(folded[scope])
+    )
 
 
-def _plan_entry(position: int, entry: Entry) -> KeptEntry | SkippedEntry:
+def _plan_entry(position: int, entry: Offered) -> KeptEntry | SkippedEntry:
     if entry.importance < policy.MIN_IMPORTANCE:
         return SkippedEntry(position, EntrySkip.LOW_IMPORTANCE)
     text = clean(entry.text)
@@ -139,17 +161,10 @@ def _plan_entry(position: int, entry: Entry) -> KeptEntry | SkippedEntry:
 
 
 def _first_of(scope: MemoryScope, entry: KeptEntry) -> FoldedEntry:
-    return FoldedEntry(
-        scope=scope,
-        fingerprint=entry.fingerprint,
-        text=entry.text,
-        importance=entry.importance,
-        occurrences=1,
-        terms=entry.terms,
-    )
+    return FoldedEntry(scope, entry.fingerprint, entry.text, entry.importance, 1, entry.terms)
 
 
 def _joined(first: FoldedEntry, entry: KeptEntry) -> FoldedEntry:
-    return replace(
-        first, importance=max(first.importance, entry.importance), occurrences=first.occurrences + 1
+    return first._replace(
+        importance=max(first.importance, entry.importance), occurrences=first.occurrences + 1
     )

@@ -7,7 +7,6 @@ as well. What is held back, in `quarantine`, is an entry without being counted a
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -37,8 +36,7 @@ prune_lowest = pruning.prune_lowest
 would_prune = pruning.would_prune
 
 
-@dataclass(frozen=True, slots=True)
-class EntrySource:
+class EntrySource(NamedTuple):
     """Where an entry came from; `provenance` is a JSON object as text.
 
     With a `quarantine_reason` an entry that is new is held back. `echoes` says how many of its saves were of a lesson

@@ -4,13 +4,13 @@ The rule that must not break: entries, counters, runs and what follows from them
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from itertools import groupby
+from operator import attrgetter
+from typing import Final, NamedTuple
 from uuid import UUID, uuid4
-
-from uuid6 import uuid7
 
 from lorebus_contracts.events import (
     ChangeKind,
@@ -21,18 +21,19 @@ from lorebus_contracts.events import (
     SaveRequested,
 )
 from lorebus_contracts.workflows import EntryOutcome, EntryResult, SaveOutput, State, WorkflowType
-from lorebus_domain.saving import Entry, KeptEntry, SavePlan, SaveSkip, fold, plan_save, save_gate
+from lorebus_domain.saving import SavePlan, SaveSkip, fold, plan_save, save_gate
 from lorebus_domain.visibility import MemoryScope, write_scope
 from lorebus_kit.emitting import memory_changed, outbox_row
 from lorebus_kit.erased import erased_events
 from lorebus_kit.verdicts import UNKNOWN_ORGANIZATION, Applied, Duplicate, Rejected, Skipped, Verdict
 from lorebus_save import lessons
-from lorebus_save.lessons import KeptLesson, Recalled, held_for
+from lorebus_save.lessons import KeptLesson, Recalled, Rows, held_for
 from lorebus_store import memories, outbox, runs, settings
 from lorebus_store.database import Connection
 from lorebus_store.errors import TransientError
 from lorebus_store.locks import ConfigPair
 from lorebus_store.memories import EntrySource, Upserted
+from lorebus_store.new_ids import new_ids
 from lorebus_store.run_rows import FinishedRun, RunKey, Step
 from lorebus_store.settings import ScopeSettings
 
@@ -45,16 +46,19 @@ _KINDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class _Save:
-    """One event on its way: why it writes nothing, or its plan and the scope it goes to."""
+    """One event on its way: why it writes nothing (there is no scope then), or its plan and the scope it goes to."""
 
     event: SaveRequested
     skip: SaveSkip | None
     plan: SavePlan = _NOTHING
+    scope: MemoryScope | None = None
 
-    @property
-    def scope(self) -> MemoryScope:
-        event = self.event
-        return MemoryScope(event.organization_uuid, event.agent_config_uuid, _principal(event))
+
+class _First(NamedTuple):
+    """What the first save of a text in a scope gives its row, where that is new."""
+
+    id: UUID
+    source: EntrySource
 
 
 async def on_save_requested(connection: Connection, events: Sequence[Event]) -> Sequence[Verdict]:
@@ -90,7 +94,8 @@ def _planned(event: SaveRequested, scope: ScopeSettings, *, is_erased: bool) -> 
     )
     if skip is not None:
         return _Save(event, skip)
-    return _Save(event, None, plan_save([Entry(entry.text, entry.importance) for entry in event.entries]))
+    goes_to = MemoryScope(event.organization_uuid, event.agent_config_uuid, _principal(event))
+    return _Save(event, None, plan_save(event.entries), goes_to)
 
 
 async def _store(connection: Connection, saves: Sequence[_Save]) -> None:
@@ -99,7 +104,10 @@ async def _store(connection: Connection, saves: Sequence[_Save]) -> None:
         return
     recalled = await lessons.recalled_by(connection, [save.event for save in saves])
     upserted = await _upsert(connection, saves, recalled)
-    rows = {(row.scope, row.fingerprint): row for row in upserted}
+    rows = {
+        scope: {row.fingerprint: row for row in of_scope}
+        for scope, of_scope in groupby(upserted, key=attrgetter("scope"))
+    }
     results = _results(saves, rows, recalled)
     finished = [_finished(save, of_save) for save, of_save in zip(saves, results, strict=True)]
     claimed = await runs.record_finished(connection, finished)
@@ -111,69 +119,85 @@ async def _store(connection: Connection, saves: Sequence[_Save]) -> None:
 
 
 async def _upsert(connection: Connection, saves: Sequence[_Save], recalled: Recalled) -> tuple[Upserted, ...]:
-    source_of: dict[tuple[MemoryScope, bytes], EntrySource] = {}
-    echoes: Counter[tuple[MemoryScope, bytes]] = Counter()
-    kept: list[tuple[MemoryScope, KeptEntry]] = []
-    for save in saves:
-        for entry in save.plan.kept:
-            key = (save.scope, entry.fingerprint)
-            kept.append((save.scope, entry))
-            echoes[key] += recalled.is_echo(save.event, entry.fingerprint)
-            if key not in source_of:
-                source_of[key] = _source(save.event, entry.text)
+    kept = [(save.event, scope, entry) for save, scope in _writing(saves) for entry in save.plan.kept]
     if not kept:
         return ()
-    folded = fold(kept)
-    await memories.share_configs(connection, {_pair(save.event) for save in saves if save.plan.kept})
-    # Ids follow the order of the request, so that of two entries of one time the later one is the newer.
-    position = {key: place for place, key in enumerate(source_of)}
-    ids = sorted(uuid7() for _ in folded)
+    await memories.share_configs(connection, {_pair(save.event) for save, _ in _writing(saves)})
+    folded = fold((scope, entry) for _, scope, entry in kept)
+    firsts = _firsts(saves, recalled, len(kept))
+    found = [
+        firsts[scope][row.fingerprint] for scope, rows in groupby(folded, attrgetter("scope")) for row in rows
+    ]
     return await memories.upsert_reinforcing(
-        connection,
-        folded,
-        ids=[ids[position[entry.scope, entry.fingerprint]] for entry in folded],
-        sources=[
-            replace(source_of[entry.scope, entry.fingerprint], echoes=echoes[entry.scope, entry.fingerprint])
-            for entry in folded
-        ],
+        connection, folded, ids=[first.id for first in found], sources=[first.source for first in found]
     )
+
+
+def _writing(saves: Iterable[_Save]) -> Iterator[tuple[_Save, MemoryScope]]:
+    """The saves that keep something, and where."""
+    return ((save, save.scope) for save in saves if save.scope is not None and save.plan.kept)
+
+
+def _firsts(
+    saves: Sequence[_Save], recalled: Recalled, most: int
+) -> Mapping[MemoryScope, Mapping[bytes, _First]]:
+    """The first save of each text; ids follow the order of the requests.
+
+    So of two entries of one time the later one is the newer.
+    """
+    ids = iter(new_ids(most))
+    firsts: dict[MemoryScope, dict[bytes, _First]] = {}
+    for save, scope in _writing(saves):
+        of_scope = firsts.setdefault(scope, {})
+        for entry in save.plan.kept:
+            first = of_scope.get(entry.fingerprint)
+            if first is None:
+                first = _First(next(ids), _source(save.event, entry.text))
+            if recalled.is_echo(save.event, entry.fingerprint):
+                first = first._replace(source=first.source._replace(echoes=first.source.echoes + 1))
+            of_scope[entry.fingerprint] = first
+    return firsts
 
 
 def _distilled(saves: Sequence[_Save]) -> tuple[KeptLesson, ...]:
     return tuple(
-        KeptLesson(save.event, save.scope, entry)
-        for save in saves
+        KeptLesson(save.event, scope, entry)
+        for save, scope in _writing(saves)
         if save.event.origin is Origin.DISTILL
         for entry in save.plan.kept
     )
 
 
-def _results(
-    saves: Sequence[_Save], rows: Mapping[tuple[MemoryScope, bytes], Upserted], recalled: Recalled
-) -> tuple[tuple[EntryResult, ...], ...]:
+def _results(saves: Sequence[_Save], rows: Rows, recalled: Recalled) -> tuple[tuple[EntryResult, ...], ...]:
     """Per save what became of each entry: the first occurrence of a new text is saved, each other reinforced."""
-    fresh = {key for key, row in rows.items() if row.inserted}
+    fresh = {scope: {key for key, row in found.items() if row.inserted} for scope, found in rows.items()}
     results = []
     for save in saves:
-        found = [
+        told = [
             EntryResult(position=s.position, outcome=EntryOutcome.SKIPPED, reason=s.reason)
             for s in save.plan.skipped
         ]
-        for entry in save.plan.kept:
-            key = (save.scope, entry.fingerprint)
-            outcome = EntryOutcome.SAVED if key in fresh else EntryOutcome.REINFORCED
-            fresh.discard(key)
-            found.append(
-                EntryResult(
-                    position=entry.position,
-                    outcome=outcome,
-                    memory_id=rows[key].memory_id,
-                    echo=recalled.is_echo(save.event, entry.fingerprint) or None,
-                    held_for=rows[key].quarantine_reason,
-                )
-            )
-        results.append(tuple(sorted(found, key=lambda result: result.position)))
+        if save.scope is not None and save.plan.kept:
+            told += _kept_results(save, rows[save.scope], fresh[save.scope], recalled)
+        results.append(tuple(sorted(told, key=attrgetter("position"))))
     return tuple(results)
+
+
+def _kept_results(
+    save: _Save, rows: Mapping[bytes, Upserted], fresh: set[bytes], recalled: Recalled
+) -> Iterator[EntryResult]:
+    """The results of one scope's entries; what is told as saved is fresh no more."""
+    for entry in save.plan.kept:
+        row = rows[entry.fingerprint]
+        outcome = EntryOutcome.SAVED if entry.fingerprint in fresh else EntryOutcome.REINFORCED
+        fresh.discard(entry.fingerprint)
+        yield EntryResult(
+            position=entry.position,
+            outcome=outcome,
+            memory_id=row.memory_id,
+            echo=recalled.is_echo(save.event, entry.fingerprint) or None,
+            held_for=row.quarantine_reason,
+        )
 
 
 def _finished(save: _Save, results: tuple[EntryResult, ...]) -> FinishedRun:
@@ -227,10 +251,14 @@ def _changes(saves: Sequence[_Save], results: Sequence[tuple[EntryResult, ...]])
     """
     times: dict[tuple[ConfigPair, ChangeKind], Counter[UUID]] = {}
     for save, of_save in zip(saves, results, strict=True):
-        for result in of_save:
-            if result.memory_id is not None and result.held_for is None:
-                kind = _KINDS[result.outcome]
-                times.setdefault((_pair(save.event), kind), Counter())[result.memory_id] += 1
+        for outcome, kind in _KINDS.items():
+            ids = [
+                result.memory_id
+                for result in of_save
+                if result.outcome is outcome and result.memory_id is not None and result.held_for is None
+            ]
+            if ids:
+                times.setdefault((_pair(save.event), kind), Counter()).update(ids)
     for (pair, kind), of_kind in times.items():
         yield from memory_changed(pair, kind, of_kind)
 

@@ -5,7 +5,8 @@ the save's results and in the entry's history alike.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from itertools import chain
+from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from lorebus_contracts.events import Origin, SaveRequested
@@ -18,6 +19,9 @@ from lorebus_store import evidence
 from lorebus_store.database import Connection
 from lorebus_store.evidence import NewEvidence
 from lorebus_store.memories import Upserted
+
+Rows: TypeAlias = Mapping[MemoryScope, Mapping[bytes, Upserted]]
+"""What became of each entry, by scope and fingerprint."""
 
 _NOTHING: Final[frozenset[bytes]] = frozenset()
 
@@ -58,24 +62,22 @@ def held_for(event: SaveRequested, text: str) -> QuarantineReason | None:
 async def leave_evidence(
     connection: Connection,
     lessons: Sequence[KeptLesson],
-    rows: Mapping[tuple[MemoryScope, bytes], Upserted],
+    rows: Rows,
     recalled: Recalled,
 ) -> None:
     """Write into the history of each entry which session taught it, and how."""
-    for row in rows.values():
+    for row in chain.from_iterable(of_scope.values() for of_scope in rows.values()):
         if row.inserted and row.quarantine_reason is not None:
             HELD.labels(row.quarantine_reason).inc()
     await evidence.record(connection, tuple(_evidence(lessons, rows, recalled)))
 
 
-def _evidence(
-    lessons: Sequence[KeptLesson], rows: Mapping[tuple[MemoryScope, bytes], Upserted], recalled: Recalled
-) -> Iterator[NewEvidence]:
+def _evidence(lessons: Sequence[KeptLesson], rows: Rows, recalled: Recalled) -> Iterator[NewEvidence]:
     for lesson in lessons:
         event, fingerprint = lesson.event, lesson.entry.fingerprint
         yield NewEvidence(
             organization_uuid=event.organization_uuid,
-            memory_id=rows[lesson.scope, fingerprint].memory_id,
+            memory_id=rows[lesson.scope][fingerprint].memory_id,
             event_id=event.event_id,
             session_uuid=event.session_uuid,
             kind=EvidenceKind.ECHO if recalled.is_echo(event, fingerprint) else EvidenceKind.OWN,
