@@ -71,17 +71,21 @@ class Relay:
         token = uuid4()
         async with self._database.begin(SystemRole.RELAY) as connection:
             shards = await outbox.lease_shards(connection, token=token, seconds=LEASE_SECONDS)
+            # Our lease is locked from here on, so that nobody else publishes what is read beside it.
+            rows = await outbox.pending(connection, shards, limit=ROWS_A_ROUND) if shards else ()
         if not shards:
             return 0
+        released = False
         try:
-            async with self._database.read(SystemRole.RELAY) as connection:
-                rows = await outbox.pending(connection, shards, limit=ROWS_A_ROUND)
             errors = await self._bus.publish_all([_record(row) for row in rows])
             confirmed = _confirmed_in_order(rows, errors)
             async with self._database.begin(SystemRole.RELAY) as connection:
                 await outbox.delete_published(connection, [row.id for row in confirmed])
+                await outbox.release(connection, token)
+            released = True
         finally:
-            await self._release(token)
+            if not released:
+                await self._release(token)
         for row in confirmed:
             metrics.OUTBOX_PUBLISHED.labels(row.topic).inc()
         failure = next((error for error in errors if error is not None), None)
