@@ -30,6 +30,7 @@ from lorebus_contracts.fields import (
     TopK,
     Uuid,
 )
+from lorebus_contracts.handed_out import HandedOutColumns
 from lorebus_contracts.left_out import LeftOut, PassedOverEntry
 from lorebus_contracts.wire import WireModel
 from lorebus_domain import policy
@@ -251,7 +252,10 @@ class RecallRecorded(Event):
     pack_id: Uuid | None = Field(default=None, description="The pack's id; null for any other strategy.")
     budget_used_chars: Count = Field(description="Code points of the memory that was handed out.")
     entries: Annotated[tuple[RecalledEntry, ...], *FIRST_FAULTS] = Field(
-        description="What was handed out, in its order."
+        description="What was handed out, in its order, where `handed_out` does not tell."
+    )
+    handed_out: HandedOutColumns | None = Field(
+        default=None, description="What was handed out, in its order; `entries` is empty then."
     )
     passed_over: Annotated[tuple[PassedOverEntry, ...], *FIRST_FAULTS] = Field(
         default=(),

@@ -157,6 +157,8 @@ class ConsumerProcess:
             max_poll_interval_ms=int(POLL_SECONDS * 1000),
             fetch_max_wait_ms=100,
             max_partition_fetch_bytes=MAX_RECORD_BYTES,
+            # What is fetched ahead waits in memory; a record that is longer comes alone.
+            fetch_max_bytes=MAX_RECORD_BYTES,
             listener=_DrainOnRevoke(self._delivery),
             parser=self._parse,
             decoder=_decode_nothing,

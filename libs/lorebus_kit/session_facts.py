@@ -40,12 +40,19 @@ async def refusals(
         event for event in events if known[_pair(event)].organization_known and event.event_id not in erased
     ]
     before = await sessions.known(connection, set(map(_key, heard)))
-    telling = [event for event in heard if known[_pair(event)].config_known and _fits(event, before)]
+    # A runtime's registration stands, whatever events tell, until an erasure, which waits for the organization's lock.
+    open_ones = [event for event in heard if not _is_registered(event, before)]
+    telling = [event for event in open_ones if known[_pair(event)].config_known and _fits(event, before)]
     await sessions.learn(connection, map(_learnt, telling))
-    after = await sessions.known(connection, set(map(_key, heard)))
+    after = {**before, **await sessions.known(connection, set(map(_key, open_ones)))}
     return tuple(
         None if event.event_id in erased else _refusal(event, known[_pair(event)], after) for event in events
     )
+
+
+def _is_registered(event: SessionEvent, known: Mapping[SessionKey, KnownSession]) -> bool:
+    session = known.get(_key(event))
+    return session is not None and session.is_registered
 
 
 def _refusal(

@@ -6,7 +6,7 @@ What loads read is in `candidates`, what a person looks through in `listing`, pr
 as well. What is held back, in `quarantine`, is an entry without being counted as one.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -17,10 +17,12 @@ from lorebus_domain.fingerprint import FINGERPRINT_VERSION
 from lorebus_domain.saving import FoldedEntry
 from lorebus_domain.terms import TERMS_VERSION, packed
 from lorebus_domain.visibility import MemoryScope
-from lorebus_store import candidates, listing, locks, pruning, recalls
+from lorebus_store import accesses, candidates, listing, locks, pruning, recalls
 from lorebus_store.locks import ConfigPair
 from lorebus_store.statements import Statement
 
+Access = accesses.Access
+count_accesses = accesses.count
 share_configs = locks.share_configs
 lock_config = locks.lock_config
 StoredEntry = candidates.StoredEntry
@@ -82,16 +84,6 @@ class DeletedEntry(NamedTuple):
     id: UUID
     agent_config_uuid: UUID
     principal_ref: str | None
-
-
-class Access(NamedTuple):
-    """How often an entry was handed out, and when last."""
-
-    organization_uuid: UUID
-    agent_config_uuid: UUID
-    memory_id: UUID
-    times: int
-    last_accessed_at: datetime
 
 
 # The config's reach is read here and not by the caller, because a setting that is changed meanwhile must not leave
@@ -162,25 +154,6 @@ _DELETE: Final = Statement(
             AND gone.state = 'active'
     )
     SELECT id, agent_config_uuid, principal_ref FROM gone
-    """
-)
-_COUNT_ACCESSES: Final = Statement(
-    """
-    WITH handed_out AS (
-        SELECT * FROM unnest(
-            CAST(:organizations AS uuid[]), CAST(:ids AS uuid[]), CAST(:counts AS bigint[]),
-            CAST(:times AS timestamptz[])
-        ) AS handed_out (organization_uuid, id, count, at)
-    ), locked AS MATERIALIZED (
-        SELECT organization_uuid, id, h.count, h.at
-        FROM lorebus.memories m JOIN handed_out h USING (organization_uuid, id)
-        ORDER BY organization_uuid, agent_config_uuid, principal_ref NULLS FIRST, fingerprint_version, fingerprint
-        FOR NO KEY UPDATE OF m
-    )
-    UPDATE lorebus.memories m SET
-        access_count = m.access_count + locked.count,
-        last_accessed_at = greatest(m.last_accessed_at, locked.at)
-    FROM locked WHERE m.organization_uuid = locked.organization_uuid AND m.id = locked.id
     """
 )
 
@@ -267,33 +240,3 @@ async def delete_entry(conn: AsyncConnection, organization_uuid: UUID, entry_id:
     row = await _DELETE.row(conn, key)
     await recalls.forget_entries(conn, organization_uuid, [entry_id])
     return None if row is None else DeletedEntry(*row)
-
-
-async def count_accesses(conn: AsyncConnection, accesses: Iterable[Access]) -> None:
-    """Add to the access counts of entries that were handed out; those that are gone are left out.
-
-    Rows are locked in the order of their identity, as saves lock them, and not in the order of their ids.
-    """
-    folded = _folded(accesses)
-    if not folded:
-        return
-    await share_configs(conn, [(access.organization_uuid, access.agent_config_uuid) for access in folded])
-    values = {
-        "organizations": [access.organization_uuid for access in folded],
-        "ids": [access.memory_id for access in folded],
-        "counts": [access.times for access in folded],
-        "times": [access.last_accessed_at for access in folded],
-    }
-    await _COUNT_ACCESSES.run(conn, values)
-
-
-def _folded(accesses: Iterable[Access]) -> Collection[Access]:
-    folded: dict[tuple[UUID, UUID], Access] = {}
-    for access in accesses:
-        key = (access.organization_uuid, access.memory_id)
-        before = folded.get(key)
-        if before is not None:
-            last = max(before.last_accessed_at, access.last_accessed_at)
-            access = access._replace(times=before.times + access.times, last_accessed_at=last)  # noqa: PLW2901
-        folded[key] = access
-    return folded.values()

@@ -1,7 +1,8 @@
 """An answered load on its way to being recorded: the `recall.recorded` event, made into bytes without its models.
 
 The rule that must not break: the bytes are those that the event's own model would write; a test holds the two together.
-A pack passes over up to 740 candidates, which go as columns (`lorebus_contracts.left_out`).
+What is handed out (up to 1000 entries) and what a pack passes over (up to 740) go as columns
+(`lorebus_contracts.columns`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ from uuid import UUID
 from pydantic_core import to_json
 
 from lorebus_contracts.events import RecallRecorded
+from lorebus_contracts.handed_out import handed_out_columns
 from lorebus_contracts.http_answers import Explanation
 from lorebus_gateway.pack_columns import LeftOut
 
@@ -51,12 +53,28 @@ class AnsweredRecall:
 
     def encoded(self) -> bytes:
         """The whole event as it is published."""
-        head = self.head.model_dump_json(exclude={"entries", "passed_over", "left_out"}).encode()
+        head = self.head.model_dump_json(
+            exclude={"entries", "handed_out", "passed_over", "left_out"}
+        ).encode()
         return head[:-1] + b"," + to_json(self._parts())[1:]
 
     def _parts(self) -> Mapping[str, object]:
-        entries, left_out = _entries(self.choice), self.choice.passed_over
-        return {"entries": entries, "left_out": left_out.columns()} if left_out else {"entries": entries}
+        parts: dict[str, object] = {"entries": (), "handed_out": _handed_out(self.choice.entries)}
+        if self.choice.passed_over:
+            parts["left_out"] = self.choice.passed_over.columns()
+        return parts
+
+
+def _handed_out(entries: Sequence[HandedOut]) -> Mapping[str, str]:
+    # A strategy scores all of its entries or none.
+    scored = [
+        (entry.score, entry.relevance, entry.recency)
+        for entry in entries
+        if entry.score is not None and entry.relevance is not None and entry.recency is not None
+    ]
+    return handed_out_columns(
+        [entry.memory_id for entry in entries], [entry.importance for entry in entries], scored
+    )
 
 
 def _entries(choice: Choice) -> list[dict[str, object]]:

@@ -16,7 +16,8 @@ from uuid import UUID
 
 import numpy as np
 
-from lorebus_contracts.left_out import LETTERS
+from lorebus_contracts.columns import ID_BYTES
+from lorebus_contracts.left_out import LETTERS, REASONS
 from lorebus_domain import policy
 from lorebus_domain.ranking import PackEntry, Packing, PassedOver, PassReason
 from lorebus_domain.relevance import damping, floor
@@ -26,11 +27,9 @@ from lorebus_store.memories import PackedCandidates
 # Without numpy's types, which its checker would need to be told shape by shape.
 Array: TypeAlias = Any
 
-_ID_BYTES: Final = 16
 _FINGERPRINT_BYTES: Final = 32
 _HALF_LIFE: Final = timedelta(days=policy.PACK_HALF_LIFE_DAYS) // timedelta(microseconds=1)
 _POSTGRES_EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
-_REASONS: Final = {letter: reason for reason, letter in LETTERS.items()}
 _BEYOND: Final = LETTERS[PassReason.BEYOND_TOP_K]
 
 
@@ -53,8 +52,8 @@ class LeftOut:
     def __iter__(self) -> Iterator[PassedOver]:
         ids, parts, ranks = self.ids.tobytes(), self.parts.tolist(), self.ranks.tolist()
         for place, letter in enumerate(self.reasons):
-            memory_id = UUID(bytes=ids[place * _ID_BYTES : (place + 1) * _ID_BYTES])
-            yield PassedOver(memory_id, ranks[place], _REASONS[letter], *parts[place])
+            memory_id = UUID(bytes=ids[place * ID_BYTES : (place + 1) * ID_BYTES])
+            yield PassedOver(memory_id, ranks[place], REASONS[letter], *parts[place])
 
     def columns(self) -> dict[str, str]:
         """The fields of a `lorebus_contracts.left_out.LeftOut` of these candidates."""

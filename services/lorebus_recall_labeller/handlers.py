@@ -22,11 +22,10 @@ from lorebus_kit.emitting import memory_changed, outbox_row
 from lorebus_kit.erased import SKIPPED, erased_events
 from lorebus_kit.session_facts import refusals
 from lorebus_kit.verdicts import UNKNOWN_AGENT_CONFIG, Applied, Duplicate, Skipped, Verdict
-from lorebus_store import inbox, memories, outbox, recalls, sessions, settings
+from lorebus_store import inbox, outbox, recalls, sessions, settings
 from lorebus_store.database import Connection
 from lorebus_store.locks import ConfigPair
-from lorebus_store.memories import Access
-from lorebus_store.recalls import HandedOut, RecordedRecall
+from lorebus_store.recalls import EntryColumns, HandedOut, RecordedRecall
 from lorebus_store.sessions import ChangedSession, SessionOutcome, SessionRating
 
 CONSUMER: Final = "recall-labeller"
@@ -71,12 +70,7 @@ async def _store(connection: Connection, due: Sequence[Event]) -> None:
     ended, rated, recalled = _of(due, SessionEnded), _of(due, SessionRated), _of(due, RecallRecorded)
     by_end = await sessions.apply_outcomes(connection, [_outcome(event) for event in ended])
     by_rating = await sessions.apply_ratings(connection, [_rating(event) for event in rated])
-    # Whoever deletes an entry does it alone: a recall is recorded either before it or without it.
-    await memories.share_configs(connection, {_pair(event) for event in recalled})
-    recorded = await recalls.record(connection, [_recall(event) for event in recalled])
-    await memories.count_accesses(
-        connection, _accesses(event for event in recalled if event.event_id in recorded)
-    )
+    await recalls.record(connection, [_recall(event) for event in recalled])
     labelled = [*filter(_is_label, by_end), *by_rating]
     await outbox.add(connection, [outbox_row(change) for change in _changes(labelled)])
 
@@ -133,19 +127,20 @@ def _recall(event: RecallRecorded) -> RecordedRecall:
         top_k=event.top_k,
         budget_used_chars=event.budget_used_chars,
         occurred_at=event.occurred_at,
-        entries=[
-            HandedOut(
-                memory_id=entry.memory_id,
-                rank=entry.rank,
-                importance=entry.importance,
-                score=entry.score,
-                relevance=entry.relevance,
-                recency=entry.recency,
-            )
-            for entry in event.entries
-        ],
+        entries=_handed_out(event),
         passed_over=_passed_over(event),
     )
+
+
+def _handed_out(event: RecallRecorded) -> EntryColumns:
+    """What was handed out, told as columns or one by one."""
+    columns = event.handed_out
+    if columns is None:
+        return EntryColumns.of(
+            HandedOut(e.memory_id, e.rank, e.importance, e.score, e.relevance, e.recency)
+            for e in event.entries
+        )
+    return EntryColumns.ranked(columns.ids(), columns.importance_values(), columns.part_values())
 
 
 def _passed_over(event: RecallRecorded) -> str:
@@ -153,21 +148,6 @@ def _passed_over(event: RecallRecorded) -> str:
     if event.left_out is not None:
         return event.left_out.model_dump_json()
     return json.dumps([entry.model_dump(mode="json") for entry in event.passed_over])
-
-
-def _accesses(recalled: Iterable[RecallRecorded]) -> list[Access]:
-    """One access for each entry handed out, not for each candidate."""
-    return [
-        Access(
-            organization_uuid=event.organization_uuid,
-            agent_config_uuid=event.agent_config_uuid,
-            memory_id=entry.memory_id,
-            times=1,
-            last_accessed_at=event.occurred_at,
-        )
-        for event in recalled
-        for entry in event.entries
-    ]
 
 
 def _of(events: Iterable[Event], kind: type[_EventT]) -> list[_EventT]:

@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 
 from lorebus_contracts.events import ChangeKind, Event
+from lorebus_contracts.handed_out import HandedOutColumns, handed_out_columns
 from lorebus_contracts.topics import LABELS_GROUP, RECALL_RECORDED, SESSION_ENDED, SESSION_RATED, Topic
 from lorebus_store import recalls, sessions
 from lorebus_store.recalls import Receipt
@@ -78,6 +79,34 @@ async def test_a_recall_is_recorded_and_labelled_by_how_its_session_ended(
         (memory_id, rank) for rank, memory_id in enumerate(memory_ids, start=1)
     ]
     assert (receipt.caller_kind, receipt.principal_ref) == ("end_user", "bob")
+
+
+async def test_a_recall_told_by_columns_is_recorded_as_one_told_entry_by_entry(
+    database: ArrangedDatabase, wire: Wire
+) -> None:
+    """Of four places one is an entry's second, and one is of an entry that is gone."""
+    scope = await known_scope(database)
+    first, second = await filled(database, scope, 2)
+    gone = uuid4()
+    columns = handed_out_columns(
+        [second, gone, second, first],
+        [0.5, 0.25, 0.75, 1.0],
+        [(0.9, 1.0, 0.8), (0.7, 0.6, 0.5), (0.4, 0.3, 0.2), (0.1, 0.0, 1.0)],
+    )
+    recall = recalled(scope, ()).model_copy(update={"handed_out": HandedOutColumns(**columns)})
+    await wire.send(recall)
+    receipt = await eventually(
+        lambda: receipt_of(database, scope, recall.event_id), what="the recall is recorded"
+    )
+    assert receipt is not None
+    assert [tuple(entry)[:6] for entry in receipt.entries] == [
+        (second, 1, 0.9, 1.0, 0.5, 0.8),
+        (gone, 2, 0.7, 0.6, 0.25, 0.5),
+        (first, 4, 0.1, 0.0, 1.0, 1.0),
+    ]
+    assert [entry.text is None for entry in receipt.entries] == [False, True, False]
+    counts = await access_counts(database, scope)
+    assert (counts[first], counts[second]) == (1, 1)
 
 
 async def test_a_rating_replaces_how_the_session_ended_and_is_never_replaced_by_it(

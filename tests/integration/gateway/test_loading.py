@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from lorebus_contracts.handed_out import HandedOutColumns
 from lorebus_contracts.left_out import LeftOut
 from tests.support.gateways import Asking, running_gateway
 
@@ -168,7 +169,8 @@ async def test_what_was_handed_out_is_recorded_behind_the_answer(gateway: Asking
     assert event["cue"] == "backup"
     assert event["top_k"] == 1
     assert event["budget_used_chars"] == len(told["memory"]) == 67
-    assert [entry["memory_id"] for entry in event["entries"]] == [str(first)]
+    assert event["entries"] == []
+    assert HandedOutColumns.model_validate(event["handed_out"]).ids() == first.bytes
     left_out = LeftOut.model_validate(event["left_out"]).entries()
     assert [(left.memory_id, left.reason) for left in left_out] == [(second, "beyond_top_k")]
 

@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from lorebus_store import recalls, sessions
-from lorebus_store.recalls import HandedOut, RecordedRecall
+from lorebus_store.recalls import EntryColumns, HandedOut, RecordedRecall
 from tests.support.gateways import Asking
 
 APP = "/api/app/agents"
@@ -92,7 +92,7 @@ async def a_recall(gateway: Asking) -> RecordedRecall:
         top_k=2,
         budget_used_chars=52,
         occurred_at=NOW,
-        entries=(HandedOut(entry, 1, 0.5, score=0.9, relevance=1.0, recency=1.0),),
+        entries=EntryColumns.of([HandedOut(entry, 1, 0.5, score=0.9, relevance=1.0, recency=1.0)]),
     )
     async with gateway.database.begin() as connection:
         await recalls.record(connection, [recall])

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from lorebus_contracts.workflows import State, WorkflowType
 from lorebus_kit.run_ids import RunIds
 from lorebus_store import recalls, runs, sessions
-from lorebus_store.recalls import HandedOut, RecordedRecall
+from lorebus_store.recalls import EntryColumns, HandedOut, RecordedRecall
 from lorebus_store.run_rows import Failure, FinishedRun, Step
 from tests.support.gateways import TOKEN_SECRET, Asking
 
@@ -506,9 +506,11 @@ async def a_recorded_recall(
         top_k=2,
         budget_used_chars=67,
         occurred_at=NOW,
-        entries=(
-            HandedOut(first, 1, 0.5, score=0.9, relevance=1.0, recency=1.0),
-            HandedOut(uuid4() if gone else second, 2, 0.5, score=0.3, relevance=0.0, recency=1.0),
+        entries=EntryColumns.of(
+            (
+                HandedOut(first, 1, 0.5, score=0.9, relevance=1.0, recency=1.0),
+                HandedOut(uuid4() if gone else second, 2, 0.5, score=0.3, relevance=0.0, recency=1.0),
+            )
         ),
         passed_over=passed_over,
     )

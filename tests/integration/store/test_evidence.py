@@ -9,7 +9,7 @@ from lorebus_store import evidence, memories, recalls
 from lorebus_store.database import Connection
 from lorebus_store.evidence import NewEvidence
 from lorebus_store.memories import EntrySource
-from lorebus_store.recalls import HandedOut, RecordedRecall
+from lorebus_store.recalls import EntryColumns, HandedOut, RecordedRecall
 from tests.integration.store.builders import (
     CONFIG,
     NOON,
@@ -48,9 +48,9 @@ async def recall(conn: Connection, *memory_ids: UUID, session_uuid: UUID = SESSI
                 top_k=10,
                 budget_used_chars=0,
                 occurred_at=NOON,
-                entries=[
+                entries=EntryColumns.of(
                     HandedOut(memory_id, rank, 0.5) for rank, memory_id in enumerate(memory_ids, start=1)
-                ],
+                ),
             )
         ],
     )

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from lorebus_domain.visibility import MemoryScope
 from lorebus_store import memories, recalls, sessions
-from lorebus_store.recalls import HandedOut, Receipt, ReceiptEntry, RecordedRecall
+from lorebus_store.recalls import EntryColumns, HandedOut, Receipt, ReceiptEntry, RecordedRecall
 from tests.integration.store.builders import (
     CONFIG,
     NOON,
@@ -37,7 +37,7 @@ def recall(
         top_k=10,
         budget_used_chars=120,
         occurred_at=NOON,
-        entries=entries,
+        entries=EntryColumns.of(entries),
         passed_over=passed_over,
     )
 

@@ -177,7 +177,7 @@ async def test_eight_savers_over_the_same_texts_never_deadlock_and_count_exactly
             async with database.begin() as conn:
                 await memories.count_accesses(
                     conn,
-                    [memories.Access(ORGANIZATION, CONFIG, memory_id, 1, NOON) for memory_id in handed_out],
+                    [memories.Access(ORGANIZATION, CONFIG, handed_out, NOON)],
                 )
             inserted += sum(row.inserted for row in rows)
         return inserted
@@ -208,16 +208,17 @@ async def test_what_is_handed_out_is_counted_for_those_that_are_still_there(
     async with database.begin() as conn:
         (saved,) = await save(conn, folded(shared, "Use UTC"))
         gone = uuid7()
-        await memories.count_accesses(
+        there = await memories.count_accesses(
             conn,
             [
-                memories.Access(ORGANIZATION, CONFIG, saved.memory_id, 2, NOON),
-                memories.Access(ORGANIZATION, CONFIG, gone, 1, NOON),
-                memories.Access(OTHER_ORGANIZATION, CONFIG, saved.memory_id, 7, NOON),
-                memories.Access(ORGANIZATION, CONFIG, saved.memory_id, 1, NOON.replace(hour=11)),
+                memories.Access(ORGANIZATION, CONFIG, [saved.memory_id] * 2, NOON),
+                memories.Access(ORGANIZATION, CONFIG, [gone], NOON),
+                memories.Access(OTHER_ORGANIZATION, CONFIG, [saved.memory_id] * 7, NOON),
+                memories.Access(ORGANIZATION, CONFIG, [saved.memory_id], NOON.replace(hour=11)),
             ],
         )
-        await memories.count_accesses(conn, [])
+        assert await memories.count_accesses(conn, []) == {}
+    assert there == {ORGANIZATION: {saved.memory_id}, OTHER_ORGANIZATION: set()}
     async with database.read() as conn:
         entry = await memories.get_entry(conn, ORGANIZATION, saved.memory_id)
     assert entry is not None

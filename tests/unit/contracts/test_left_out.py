@@ -7,9 +7,9 @@ from uuid import UUID
 import pytest
 
 from lorebus_contracts.events import RecallRecorded
-from lorebus_contracts.left_out import LeftOut, PassedOverEntry, left_out_columns
+from lorebus_contracts.left_out import LeftOut, PassedOverEntry
 from lorebus_contracts.wire import WireError, parse, validate
-from lorebus_domain.ranking import PassedOver, PassReason
+from lorebus_domain.ranking import PassReason
 from tests.unit.contracts.bodies import recall_body
 
 FIRST = UUID("00000000-0000-4000-8000-000000000001")
@@ -22,16 +22,13 @@ def floats(*values: float) -> str:
 
 
 def test_columns_tell_each_candidate_in_its_order() -> None:
-    columns = left_out_columns(
-        [
-            PassedOver(SECOND, 3, PassReason.DUPLICATE, 0.9, 1.0, 0.1 + 0.2, 1e-9),
-            PassedOver(FIRST, 7, PassReason.OVER_BUDGET, 0.5, 0.25, 1.0, 0.0),
-            PassedOver(FIRST, 8, PassReason.BEYOND_TOP_K, 0.0, 0.0, 0.0, 0.0),
-        ]
+    columns = LeftOut(
+        memory_ids=b64encode(SECOND.bytes + FIRST.bytes + FIRST.bytes).decode(),
+        reasons="dob",
+        parts=floats(0.9, 1.0, 0.1 + 0.2, 1e-9, 0.5, 0.25, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0),
     )
 
-    assert columns["reasons"] == "dob"
-    assert LeftOut(**columns).entries() == (
+    assert columns.entries() == (
         PassedOverEntry(
             memory_id=SECOND,
             reason=PassReason.DUPLICATE,
@@ -60,7 +57,6 @@ def test_columns_tell_each_candidate_in_its_order() -> None:
 
 
 def test_no_candidates_are_three_empty_columns() -> None:
-    assert left_out_columns([]) == {"memory_ids": "", "reasons": "", "parts": ""}
     assert LeftOut(memory_ids="", reasons="", parts="").entries() == ()
 
 

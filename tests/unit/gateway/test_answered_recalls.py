@@ -6,7 +6,8 @@ from uuid import UUID, uuid4
 import numpy as np
 import pytest
 
-from lorebus_contracts.events import CallerBody, RecalledEntry, RecallRecorded
+from lorebus_contracts.events import CallerBody, RecallRecorded
+from lorebus_contracts.handed_out import HandedOutColumns, handed_out_columns
 from lorebus_contracts.left_out import LeftOut
 from lorebus_contracts.wire import parse
 from lorebus_domain.ranking import PassReason
@@ -51,12 +52,25 @@ PACK = Choice(
 ORDERED = Choice(entries=[HandedOut(FIRST, 1, 1.0), HandedOut(SECOND, 2, 0.0)], texts=["a", "b"], cue="")
 
 
+def _columns(choice: Choice) -> tuple[list[UUID], list[float], list[tuple[float, float, float]]]:
+    parts = [
+        (entry.score, entry.relevance, entry.recency)
+        for entry in choice.entries
+        if entry.score is not None and entry.relevance is not None and entry.recency is not None
+    ]
+    return (
+        [entry.memory_id for entry in choice.entries],
+        [entry.importance for entry in choice.entries],
+        parts,
+    )
+
+
 @pytest.mark.parametrize("choice", [PACK, ORDERED, Choice([], [], cue="")])
 def test_the_bytes_are_those_that_the_events_own_model_would_write(choice: Choice) -> None:
     recall = AnsweredRecall(head(), choice)
     by_model = recall.head.model_copy(
         update={
-            "entries": tuple(RecalledEntry.model_validate(entry._asdict()) for entry in choice.entries),
+            "handed_out": HandedOutColumns(**handed_out_columns(*_columns(choice))),
             "left_out": LeftOut(**choice.passed_over.columns()) if choice.passed_over else None,
         }
     )
