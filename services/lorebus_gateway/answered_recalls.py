@@ -6,7 +6,7 @@ What is handed out (up to 1000 entries) and what a pack passes over (up to 740) 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 from uuid import UUID
 
@@ -37,6 +37,10 @@ class Choice:
     texts: Sequence[str]
     cue: str
     passed_over: LeftOut | None = None
+
+    def without_texts(self) -> "Choice":
+        """The same for whoever records it, which may be a while: texts are most of what it holds, and never told."""
+        return replace(self, texts=())
 
     def explanation(self) -> Explanation:
         """The choice as a load that asked for it is told."""

@@ -1,7 +1,8 @@
 """Recording answered recalls behind their answers.
 
 The rule that must not break: a load waits for no write, and yet no recall is lost while either store takes it. The
-queue is bounded: when it is full the load records its recall itself, which is slow, and not lost.
+queue is bounded, by recalls and by what they handed out: when it is full the load records its recall itself, which is
+slow, and not lost.
 """
 
 import asyncio
@@ -19,6 +20,9 @@ MOST_AT_ONCE: Final = 50
 """Recalls accepted together: many in flight on the bus, or one transaction in the store."""
 GATHER_SECONDS: Final = 0.02
 """How long a recall waits for others, so that whoever records them has dozens in a transaction and not two."""
+
+MOST_ENTRIES_WAITING: Final = 100_000
+"""Entries of all recalls that wait, some 200 bytes each: a thousand `full` loads would fill the memory with them."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -39,16 +43,17 @@ class RecallRecorder:
         self._acceptor = acceptor
         self._queue: asyncio.Queue[AnsweredRecall] = asyncio.Queue(queue_size)
         self._waiting = 0
+        self._entries_waiting = 0
 
     async def record(self, recall: AnsweredRecall) -> None:
         """Have the recall recorded soon; while the queue is full, now."""
-        try:
-            self._queue.put_nowait(recall)
-        except asyncio.QueueFull:
+        if self._queue.full() or self._entries_waiting >= MOST_ENTRIES_WAITING:
             await self._record_now(recall)
-        else:
-            self._waiting += 1
-            metrics.RECALL_RECORDS_WAITING.set(self._waiting)
+            return
+        self._queue.put_nowait(recall)
+        self._waiting += 1
+        self._entries_waiting += len(recall.choice.entries)
+        metrics.RECALL_RECORDS_WAITING.set(self._waiting)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Have what is queued accepted; after `drain`, set `stop` and cancel it where it waits for more."""
@@ -60,7 +65,7 @@ class RecallRecorder:
                     if await pause(backoff.next_seconds(), stop):
                         return
             finally:
-                self._done(len(batch))
+                self._done(batch)
             backoff.reset()
 
     async def drain(self, timeout_seconds: float) -> None:
@@ -72,10 +77,11 @@ class RecallRecorder:
             metrics.RECALL_RECORDS_LOST.inc(self._waiting)
             _log.error("recalls lost", extra={"recalls": self._waiting})
 
-    def _done(self, recalls: int) -> None:
-        for _ in range(recalls):
+    def _done(self, batch: Sequence[AnsweredRecall]) -> None:
+        for recall in batch:
             self._queue.task_done()
-        self._waiting -= recalls
+            self._entries_waiting -= len(recall.choice.entries)
+        self._waiting -= len(batch)
         metrics.RECALL_RECORDS_WAITING.set(self._waiting)
 
     async def _next_batch(self, stop: asyncio.Event) -> list[AnsweredRecall]:

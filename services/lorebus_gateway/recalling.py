@@ -95,7 +95,7 @@ class Recalling:
         # What a budget is spent on are texts and separators, whatever else an answer has around them.
         used_chars = len(render(plan.strategy.effective, choice.texts))
         head = _recorded(session, plan, answer, recall_id, now, cue=choice.cue, used_chars=used_chars)
-        await self._recorder.record(AnsweredRecall(head, choice, traceparent()))
+        await self._recorder.record(AnsweredRecall(head, choice.without_texts(), traceparent()))
         _measure(answer, used_chars, perf_counter() - began)
         return answer
 

@@ -8,12 +8,12 @@ from uuid import UUID, uuid4
 from lorebus_contracts.events import CallerBody, Event, RecallRecorded
 from lorebus_domain.recall import Strategy
 from lorebus_domain.visibility import NoCaller
-from lorebus_gateway.answered_recalls import AnsweredRecall, Choice
+from lorebus_gateway.answered_recalls import AnsweredRecall, Choice, HandedOut
 from lorebus_gateway.recall_recorder import RecallRecorder
 from lorebus_store.errors import TransientError
 
 
-def a_recall() -> AnsweredRecall:
+def a_recall(*, entries: int = 0) -> AnsweredRecall:
     head = RecallRecorded(
         event_id=uuid4(),
         occurred_at=datetime(2026, 5, 1, tzinfo=UTC),
@@ -27,7 +27,7 @@ def a_recall() -> AnsweredRecall:
         budget_used_chars=0,
         entries=(),
     )
-    return AnsweredRecall(head, Choice([], [], cue=""))
+    return AnsweredRecall(head, Choice([HandedOut(uuid4(), 1, 0.5)] * entries, [], cue=""))
 
 
 class Store:
@@ -67,6 +67,27 @@ async def test_what_is_queued_is_accepted_in_batches_of_at_most_fifty() -> None:
     running.cancel()
     assert store.taken == [recall.head.event_id for recall in recalls]
     assert store.batches == [50, 50, 20]
+
+
+async def test_what_waits_is_bounded_by_what_it_handed_out_as_well() -> None:
+    store = Store(opened=False)
+    recorder = RecallRecorder(store, queue_size=10)
+    large = [a_recall(entries=50_000), a_recall(entries=50_000)]
+    for recall in large:
+        await recorder.record(recall)
+
+    itself = asyncio.create_task(recorder.record(last := a_recall()))
+    store.opened.set()
+    await itself
+
+    assert store.taken == [last.head.event_id]
+    running = asyncio.create_task(recorder.run(asyncio.Event()))
+    await recorder.drain(10.0)
+    after = a_recall()
+    await recorder.record(after)
+    await recorder.drain(10.0)
+    running.cancel()
+    assert store.taken[1:] == [*(recall.head.event_id for recall in large), after.head.event_id]
 
 
 async def test_a_load_does_not_wait_for_a_store_that_is_slow() -> None:
