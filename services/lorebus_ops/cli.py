@@ -179,7 +179,7 @@ def revoke(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Revoke an API key, the last one as well; gateways forget it within LOREBUS_KEY_CACHE_SECONDS."""
+    """Revoke an API key, the last one as well; gateways hear of it, or forget it within LOREBUS_KEY_CACHE_SECONDS."""
     from lorebus_ops.api_keys import revoke_api_key  # noqa: PLC0415 - Slow to import.
 
     url = database_url or local().database_url

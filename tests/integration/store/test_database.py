@@ -8,17 +8,24 @@ from urllib.parse import urlsplit
 import asyncpg
 import pytest
 
+from lorebus_domain.visibility import MemoryScope, NoCaller, Scope
+from lorebus_store import memories
 from lorebus_store.database import Database, async_url
 from lorebus_store.errors import PermanentError, TransientError
 from lorebus_store.statements import Statement
 from tests.integration.store.builders import (
     BOTH,
+    CONFIG,
     DEADLINE_SECONDS,
+    ORGANIZATION,
+    OTHER_ORGANIZATION,
     SlowWire,
     StoreDatabase,
     backend_id,
     eventually,
+    folded,
     run_sql,
+    save,
     value,
 )
 from tests.support.databases import database_away
@@ -321,3 +328,55 @@ def test_an_address_needs_no_driver(driver: str) -> None:
 def test_another_kind_of_database_is_refused() -> None:
     with pytest.raises(ValueError, match="the database is a PostgreSQL"):
         async_url("sqlite:///file")
+
+
+async def test_a_glance_sees_what_its_statement_acts_for_and_nothing_else(
+    database: StoreDatabase, shared: MemoryScope
+) -> None:
+    async with database.begin() as conn:
+        await save(conn, folded(shared, "Use UTC"))
+    here = Scope(ORGANIZATION, CONFIG, NoCaller())
+    elsewhere = Scope(OTHER_ORGANIZATION, CONFIG, NoCaller())
+
+    async with database.glance() as conn:
+        assert [entry.text for entry in (await memories.newest(conn, here, 10)).entries] == ["Use UTC"]
+        assert (await memories.newest(conn, elsewhere, 10)).entries == ()
+        # What was said was said for one statement.
+        assert await value(conn, "SELECT count(*) FROM lorebus.memories") == 0
+        assert await value(conn, "SELECT current_setting('lorebus.organizations', true)") in {None, ""}
+
+
+async def test_behind_a_pooler_a_glance_is_one_transaction(
+    database: StoreDatabase, shared: MemoryScope
+) -> None:
+    async with database.begin() as conn:
+        await save(conn, folded(shared, "Use UTC"))
+    pooled = Database(database.url, pool_size=1, pooler=True)
+    try:
+        async with pooled.glance() as conn:
+            begun = await value(conn, "SELECT now()")
+            scope = Scope(ORGANIZATION, CONFIG, NoCaller())
+            assert [entry.text for entry in (await memories.newest(conn, scope, 10)).entries] == ["Use UTC"]
+            assert await value(conn, "SELECT now()") == begun
+    finally:
+        await pooled.dispose()
+
+
+async def test_a_glance_that_is_given_up_leaves_no_connection_behind(hasty: Database, wire: SlowWire) -> None:
+    async def look() -> None:
+        async with hasty.glance() as conn:
+            await memories.newest(conn, Scope(ORGANIZATION, CONFIG, NoCaller()), 10)
+
+    await look()
+    wire.hold()
+    looking = asyncio.create_task(look())
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while hasty.pool_status().in_use == 0:  # noqa: ASYNC110  # A pool sets no event of ours.
+            await asyncio.sleep(0.01)
+    looking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await looking
+
+    wire.let_flow()
+    await look()
+    assert hasty.pool_status().in_use == 0
