@@ -146,7 +146,7 @@ class ConsumerProcess:
             *(settings.topic_prefix + topic.name for topic in self._subscription.events),
             group_id=settings.topic_prefix + self._subscription.group,
             batch=True,
-            max_records=settings.batch_records,
+            max_records=min(settings.batch_records, self._subscription.most_records),
             batch_timeout_ms=max(1, int(settings.batch_wait.total_seconds() * 1000)),
             auto_offset_reset="earliest",
             ack_policy=AckPolicy.MANUAL,

@@ -43,6 +43,7 @@ class Subscription:
         handler: called with all events of a batch in one transaction.
         record_failure: notes on an event's run that it was dead-lettered.
         after_commit: called after each committed batch (wakes relay and workers).
+        most_records: the most that a batch has, whatever the setting allows, where records are large.
     """
 
     group: str
@@ -50,6 +51,7 @@ class Subscription:
     handler: Handler
     record_failure: FailureRecorder = record_no_failure
     after_commit: Callable[[], None] = lambda: None
+    most_records: int = 5_000
 
 
 class Transactions(Protocol):

@@ -84,6 +84,8 @@ class SessionTokens:
         if any(len(secret) < MIN_SECRET_CHARS for secret in secrets):
             raise ValueError(f"a token secret has at least {MIN_SECRET_CHARS} characters")
         self._keys = {key_id(secret): _SigningKey(secret) for secret in secrets}
+        # A header is the same for all tokens of a key; only those of verified tokens are kept.
+        self._keys_by_header: dict[str, _SigningKey] = {}
         self._verified: dict[str, VerifiedToken] = {}
         self._minting_key_id = key_id(secrets[0])
         self.lifetime = lifetime
@@ -134,7 +136,8 @@ class SessionTokens:
             raise InvalidTokenError(type(error).__name__) from error
 
     def _decode(self, token: str) -> Mapping[str, Any]:
-        key = self._keys[jwt.get_unverified_header(token)["kid"]]
+        header, _, _ = token.partition(".")
+        key = self._keys_by_header.get(header) or self._keys[jwt.get_unverified_header(token)["kid"]]
         decoded: Mapping[str, Any] = jwt.decode(
             token,
             key.secret,
@@ -144,6 +147,7 @@ class SessionTokens:
             leeway=LEEWAY,
             options={"require": list(_REQUIRED), "strict_aud": True, "verify_exp": False},
         )
+        self._keys_by_header[header] = key
         return decoded
 
 

@@ -21,8 +21,8 @@ MOST_AT_ONCE: Final = 50
 GATHER_SECONDS: Final = 0.02
 """How long a recall waits for others, so that whoever records them has dozens in a transaction and not two."""
 
-MOST_ENTRIES_WAITING: Final = 100_000
-"""Entries of all recalls that wait, some 200 bytes each: a thousand `full` loads would fill the memory with them."""
+MOST_ENTRIES_WAITING: Final = 50_000
+"""Entries of all recalls that wait, some 200 bytes each: some thousand `full` loads would fill the memory with them."""
 
 _log: Final = logging.getLogger(__name__)
 

@@ -23,5 +23,7 @@ def build(settings: RecallLabellerSettings, database: Database, bus: BusProducer
         },
         handler=on_session_events,
         after_commit=relay.wake,
+        # A record may tell of a thousand entries, some 200 kB once it is parsed.
+        most_records=100,
     )
     return ConsumerProcess(settings, subscription, database=database, bus=bus, background=(relay.run,))

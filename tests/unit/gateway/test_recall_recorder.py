@@ -72,7 +72,7 @@ async def test_what_is_queued_is_accepted_in_batches_of_at_most_fifty() -> None:
 async def test_what_waits_is_bounded_by_what_it_handed_out_as_well() -> None:
     store = Store(opened=False)
     recorder = RecallRecorder(store, queue_size=10)
-    large = [a_recall(entries=50_000), a_recall(entries=50_000)]
+    large = [a_recall(entries=25_000), a_recall(entries=25_000)]
     for recall in large:
         await recorder.record(recall)
 
