@@ -86,8 +86,24 @@ def recency(created_at: datetime, now: datetime) -> float:
 
     Source: SPEC.md section 5.
     """
-    half_lives = (now - created_at) / _HALF_LIFE
+    return recency_after((now - created_at) / _HALF_LIFE)
+
+
+def recency_after(half_lives: float) -> float:
+    """The recency of an age in half-lives; an age below 0 is none."""
     return math.pow(0.5, half_lives) if half_lives > 0.0 else 1.0
+
+
+def weighted(relevance: float, importance: float, youth: float) -> float:
+    """The score that ranks, not rounded yet, of one candidate or of a column of them.
+
+    Source: SPEC.md section 5, "pack".
+    """
+    return (
+        policy.PACK_WEIGHT_RELEVANCE * relevance
+        + policy.PACK_WEIGHT_IMPORTANCE * importance
+        + policy.PACK_WEIGHT_RECENCY * youth
+    )
 
 
 def rank_pack(
@@ -108,8 +124,6 @@ def rank_pack(
 
     Source: SPEC.md section 5, "pack".
     """
-    if top_k < policy.TOP_K_MIN:
-        raise ValueError(f"top_k is at least {policy.TOP_K_MIN}, not {top_k}")
     packing = Packing(top_k, budget_chars)
     entries: list[PackEntry] = []
     passed_over: list[PassedOver] = []
@@ -132,6 +146,13 @@ class Packing:
     """What is in the pack so far, and so what still may come in."""
 
     def __init__(self, top_k: int, budget_chars: int) -> None:
+        """Begin with nothing.
+
+        Raises:
+            ValueError: `top_k` is below 1.
+        """
+        if top_k < policy.TOP_K_MIN:
+            raise ValueError(f"top_k is at least {policy.TOP_K_MIN}, not {top_k}")
         self._free_places = top_k
         # Each text is charged the separator before it; the first has none.
         self._free_chars = budget_chars - len(policy.PACK_HEADER) + len(policy.TEXT_SEPARATOR)
@@ -179,10 +200,5 @@ def _ranked(candidates: Sequence[Candidate], cue: str, now: datetime) -> list[_S
 def _scored(candidate: Candidate, relevance: float, now: datetime) -> _Scored:
     memory_id, _, _, importance, created_at, _ = candidate
     youth = recency(created_at, now)
-    score = (
-        policy.PACK_WEIGHT_RELEVANCE * relevance
-        + policy.PACK_WEIGHT_IMPORTANCE * importance
-        + policy.PACK_WEIGHT_RECENCY * youth
-    )
-    rounded = round(score, policy.PACK_SCORE_DECIMALS)
+    rounded = round(weighted(relevance, importance, youth), policy.PACK_SCORE_DECIMALS)
     return (rounded, importance, created_at, memory_id, relevance, youth, candidate)

@@ -28,7 +28,7 @@ def relevances(cue_terms: Collection[str], entries: Sequence[Sequence[str]]) -> 
     containing = Counter(chain.from_iterable(frequencies))
     if not containing:
         return (0.0,) * len(entries)
-    weights = {term: log(1 + len(entries) / count) for term, count in containing.items()}
+    weights = {term: weight(len(entries), count) for term, count in containing.items()}
     mean_length = sum(map(len, entries)) / len(entries)
     raws = [
         _raw(weights, frequency, damping(len(entry) / mean_length)) if frequency else 0.0
@@ -36,6 +36,14 @@ def relevances(cue_terms: Collection[str], entries: Sequence[Sequence[str]]) -> 
     ]
     best = max(*raws, floor(len(entries)))
     return tuple(raw / best for raw in raws)
+
+
+def weight(candidates: int, containing: int) -> float:
+    """w(t) of the formula, of a term that `containing` of the candidates have.
+
+    Source: RELEVANCE.md, "Formula".
+    """
+    return log(1 + candidates / containing)
 
 
 def floor(candidates: int) -> float:

@@ -10,7 +10,7 @@ from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from math import fsum, log, pow  # noqa: A004 - Of floats, as the domain has it.
+from math import fsum
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
@@ -19,8 +19,15 @@ import numpy as np
 from lorebus_contracts.columns import ID_BYTES
 from lorebus_contracts.left_out import LETTERS, REASONS
 from lorebus_domain import policy
-from lorebus_domain.ranking import PackEntry, Packing, PassedOver, PassReason
-from lorebus_domain.relevance import damping, floor
+from lorebus_domain.ranking import (
+    PackEntry,
+    Packing,
+    PassedOver,
+    PassReason,
+    recency_after,
+    weighted,
+)
+from lorebus_domain.relevance import damping, floor, weight
 from lorebus_domain.terms import packed, terms
 from lorebus_store.memories import PackedCandidates
 
@@ -82,6 +89,9 @@ def rank_columns(
 ) -> RankedPack:
     """The pack of at most `top_k` entries whose rendered text has at most `budget_chars` code points.
 
+    Raises:
+        ValueError: `top_k` is below 1.
+
     Source: SPEC.md section 5, "pack", as `rank_pack`.
     """
     ids: Array = np.frombuffer(candidates.ids, ">u8").reshape(-1, 2)
@@ -89,12 +99,7 @@ def rank_columns(
     created_at: Array = np.frombuffer(candidates.created_at, ">i8")
     relevance = _relevances(candidates, cue)
     recency = _recencies(created_at, now)
-    score = np.round(
-        policy.PACK_WEIGHT_RELEVANCE * relevance
-        + policy.PACK_WEIGHT_IMPORTANCE * importance
-        + policy.PACK_WEIGHT_RECENCY * recency,
-        policy.PACK_SCORE_DECIMALS,
-    )
+    score = np.round(weighted(relevance, importance, recency), policy.PACK_SCORE_DECIMALS)
     # Best first; equal scores by importance, then newest, then highest id. The last key counts most.
     order = np.lexsort((ids[:, 1], ids[:, 0], created_at, importance, score))[::-1]
     parts = np.column_stack((score, relevance, importance, recency))[order]
@@ -145,7 +150,7 @@ def _relevances(candidates: PackedCandidates, cue: str) -> Array:
         return np.zeros(count)
     owner, term = pairs // len(wanted), pairs % len(wanted)
     containing = np.bincount(term, minlength=len(wanted))
-    weights: Array = np.array([log(1 + count / having) if having else 0.0 for having in containing.tolist()])
+    weights: Array = np.array([weight(count, having) if having else 0.0 for having in containing.tolist()])
     damped: Array = damping(lengths / (int(lengths.sum()) / count))
     shares = (weights[term] * times / (times + damped[owner])).tolist()
     raw = np.zeros(count)
@@ -159,4 +164,4 @@ def _recencies(created_at: Array, now: datetime) -> Array:
     """0.5 to the power of the age in half-lives; `lorebus_domain.ranking.recency`."""
     until = (now - _POSTGRES_EPOCH) // timedelta(microseconds=1)
     half_lives = (until - created_at) / _HALF_LIFE
-    return np.array([pow(0.5, age) if age > 0.0 else 1.0 for age in half_lives.tolist()])
+    return np.array(list(map(recency_after, half_lives.tolist())))

@@ -34,6 +34,18 @@ async def loaded(client: httpx.AsyncClient, session: Registered) -> dict[str, ob
     return told
 
 
+async def assert_both_tell(
+    gateway: Asking, other: httpx.AsyncClient, session: Registered, fact: str, value: str
+) -> None:
+    """At once where the change was made, and at the other one as soon as it has heard."""
+    assert (await loaded(gateway.client, session))[fact] == value
+
+    async def is_heard() -> bool:
+        return (await loaded(other, session))[fact] == value
+
+    await gateway.until(is_heard)
+
+
 async def test_a_setting_holds_from_its_answer_on_here_and_soon_elsewhere(
     gateway: Asking, other: httpx.AsyncClient
 ) -> None:
@@ -45,12 +57,7 @@ async def test_a_setting_holds_from_its_answer_on_here_and_soon_elsewhere(
 
     await gateway.ask("PUT", f"/api/app/agents/configs/{config}", json={"memory_strategy": "importance"})
 
-    assert (await loaded(gateway.client, session))["strategy"] == "importance"
-
-    async def is_heard() -> bool:
-        return (await loaded(other, session))["strategy"] == "importance"
-
-    await gateway.until(is_heard)
+    await assert_both_tell(gateway, other, session, "strategy", "importance")
 
 
 async def test_memory_switched_off_is_off_from_its_answer_on(
@@ -64,12 +71,7 @@ async def test_memory_switched_off_is_off_from_its_answer_on(
 
     await gateway.ask("PUT", "/api/app/organization", json={"memory_enabled": False})
 
-    assert (await loaded(gateway.client, session))["skipped_reason"] == "memory_disabled"
-
-    async def is_heard() -> bool:
-        return (await loaded(other, session))["skipped_reason"] == "memory_disabled"
-
-    await gateway.until(is_heard)
+    await assert_both_tell(gateway, other, session, "skipped_reason", "memory_disabled")
 
 
 async def test_a_revoked_key_opens_no_door_from_its_answer_on(

@@ -1,8 +1,6 @@
 """What a pack left out, as columns."""
 
 from base64 import b64encode
-from struct import pack
-from uuid import UUID
 
 import pytest
 
@@ -11,14 +9,7 @@ from lorebus_contracts.left_out import LeftOut, PassedOverEntry
 from lorebus_contracts.wire import WireError, parse, validate
 from lorebus_domain.ranking import PassReason
 from tests.unit.contracts.bodies import recall_body
-
-FIRST = UUID("00000000-0000-4000-8000-000000000001")
-SECOND = UUID("00000000-0000-4000-8000-000000000002")
-ONE_ID = b64encode(FIRST.bytes).decode()
-
-
-def floats(*values: float) -> str:
-    return b64encode(pack(f"<{len(values)}d", *values)).decode()
+from tests.unit.contracts.columns import FIRST, ONE_ID, SECOND, floats
 
 
 def test_columns_tell_each_candidate_in_its_order() -> None:

@@ -121,3 +121,8 @@ def test_what_is_left_out_is_told_in_the_columns_of_its_event() -> None:
     assert [(left.score, left.importance) for left in told] == [
         (passed.score, passed.importance) for passed in found.passed_over
     ]
+
+
+def test_a_pack_of_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="top_k is at least 1, not 0"):
+        ranked([Memory("use UTC")], cue="", top_k=0)
